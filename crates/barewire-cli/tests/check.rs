@@ -182,6 +182,23 @@ fn fail_on_decides_and_skipped_checks_do_not_run() {
     assert!(report["checks"].as_array().expect("checks").iter().all(|it| it["id"] != "exit-code"));
 }
 
+/// A call may take ten seconds. One whose progress shows that it takes a minute is cancelled long before.
+#[test]
+fn a_call_whose_progress_shows_that_it_takes_too_long_is_not_waited_for() {
+    let folder = Folder::new("long-call");
+    let wire = folder.file("run.wire");
+    let (report, output) = check(&["--call", r#"slow={"ms":60000}"#, "--record", &wire], &["--legacy"]);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    let text = std::fs::read_to_string(&wire).expect("the capture");
+    let time = |part: &str| {
+        let line = text.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("no {part}: {text}"));
+        let time = line.split_once("(+").and_then(|(_, rest)| rest.split_once(')')).expect("a time");
+        time.0.parse::<f64>().expect("seconds")
+    };
+    let took = time(r#""reason":"barewire check""#) - time(r#""arguments":{"ms":60000}"#);
+    assert!((1.0..10.0).contains(&took), "the call was cancelled after {took} s");
+}
+
 #[test]
 fn an_unknown_tool_and_a_check_that_cannot_run_are_reported() {
     let (report, output) = check(&["--only", "output-schema", "--call", "no-such={}"], &[]);

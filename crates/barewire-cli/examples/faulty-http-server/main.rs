@@ -36,6 +36,8 @@ const FAULTS: &[(&str, &str)] = &[
     ("notification-is-200", "http-status"),
     ("unknown-method-is-200", "http-status"),
     ("get-is-404", "http-status"),
+    ("hangs-on-get", "http-status"),
+    ("hangs-on-notifications", "http-status"),
     ("session-is-optional", "http-session"),
     ("session-never-ends", "http-session"),
     ("one-session-for-all", "http-session"),
@@ -163,7 +165,14 @@ fn main() {
 impl Server {
     fn serve(&self, mut stream: TcpStream) {
         let Some(request) = Request::read(&mut stream) else { return };
-        if self.has("says-nothing") {
+        let is_notification = || {
+            let message: Option<Value> = serde_json::from_slice(&request.body).ok();
+            message.is_some_and(|it| it.get("method").is_some() && it.get("id").is_none())
+        };
+        if self.has("says-nothing")
+            || self.has("hangs-on-get") && request.verb == "GET"
+            || self.has("hangs-on-notifications") && is_notification()
+        {
             std::thread::sleep(std::time::Duration::from_secs(120));
             return;
         }

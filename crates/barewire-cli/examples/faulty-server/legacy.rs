@@ -59,6 +59,9 @@ impl Server {
                 Reply::Now(error(-32601, "Method not found"))
             }
             "resources/unsubscribe" if self.has("ignores-unsubscribe") => Reply::Later,
+            "logging/setLevel" if !self.has("takes-any-log-level") && !is_level(&params["level"]) => {
+                Reply::Now(error(-32602, "unknown level"))
+            }
             "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => Reply::Now(Ok(json!({}))),
             _ => self.serve(&ServerRequest { id, method, params, is_modern: false }),
         }
@@ -86,4 +89,9 @@ impl Server {
         }
         Ok(result)
     }
+}
+
+fn is_level(level: &Value) -> bool {
+    const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    level.as_str().is_some_and(|level| LEVELS.contains(&level))
 }

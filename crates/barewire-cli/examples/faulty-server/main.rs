@@ -152,7 +152,7 @@ impl Server {
             }
             // A long line arrives in many reads, so only the new bytes are searched.
             let lines = if read.contains(&b'\n') { read.iter().filter(|b| **b == b'\n').count() } else { 0 };
-            let is_held = self.has("swaps-answers") && lines >= 4 || self.has("drops-at-eof") && lines == 3;
+            let is_held = self.has("swaps-answers") && lines >= 5 || self.drops_at_eof() && matches!(lines, 3 | 4);
             self.held = is_held.then(Vec::new);
             let mut handled = 0;
             while lines > 0
@@ -179,7 +179,13 @@ impl Server {
 
     /// Sends the responses that were held back: under the ids of each other, or too late.
     fn release(&self, mut held: Vec<Value>) {
-        if self.has("drops-at-eof") {
+        if self.drops_at_eof() {
+            if self.has("drops-lists-at-eof") {
+                let is_list = |response: &mut Value| response["result"].get("tools").is_some();
+                let lists = held.extract_if(.., is_list).collect();
+                held.iter().for_each(|response| self.wire.send(response));
+                held = lists;
+            }
             let wire = self.wire.clone();
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(300));
@@ -192,6 +198,10 @@ impl Server {
             std::mem::swap(&mut first["id"], &mut second["id"]);
         }
         held.iter().for_each(|response| self.wire.send(response));
+    }
+
+    fn drops_at_eof(&self) -> bool {
+        self.has("drops-at-eof") || self.has("drops-lists-at-eof")
     }
 
     fn end(&mut self) {

@@ -45,9 +45,19 @@ impl Server {
             _ if self.is_about_tasks(request) => self.task_method(request),
             "tools/list" => self.tools(params, request.is_modern),
             "tools/call" => return self.call(request),
-            "resources/list" => self.page(params, json!({"resources": [{"uri": "fixture://about", "name": "about"}]})),
+            "resources/list" => {
+                let mut resources = vec![json!({"uri": "fixture://about", "name": "about"})];
+                if self.has("resource-listed-twice") {
+                    resources.push(json!({"uri": "fixture://about", "name": "about, again"}));
+                }
+                self.page(params, json!({"resources": resources}))
+            }
             "resources/templates/list" if self.has("ignores-templates") => return Reply::Later,
-            "resources/templates/list" => self.page(params, json!({"resourceTemplates": []})),
+            "resources/templates/list" => {
+                let count = if self.has("template-listed-twice") { 2 } else { 0 };
+                let templates = vec![json!({"uriTemplate": "fixture://about/{part}", "name": "part"}); count];
+                self.page(params, json!({"resourceTemplates": templates}))
+            }
             "resources/read" if params["uri"] == json!("fixture://about") && self.has("read-without-contents") => {
                 Ok(json!({"text": "a fixture"}))
             }
@@ -69,6 +79,9 @@ impl Server {
                 }
                 let mut prompts = json!([{"name": "greet"}]);
                 self.change_prompts(&mut prompts);
+                if self.has("prompt-listed-twice") {
+                    prompts = json!([{"name": "greet"}, {"name": "greet", "title": "Greet again"}]);
+                }
                 self.page(params, json!({"prompts": prompts}))
             }
             "prompts/get" if params["name"] == json!("greet") && self.has("prompt-as-text") => {
@@ -120,7 +133,10 @@ impl Server {
         if self.has("shuffles") && self.lists.is_multiple_of(2) {
             tools.swap(0, 1);
         }
-        let last = tools.split_off(2);
+        let mut last = tools.split_off(2);
+        if self.has("forgets-on-later-pages") && self.lists.is_multiple_of(2) {
+            last.pop();
+        }
         match params.get("cursor").and_then(Value::as_str) {
             None => Ok(json!({"tools": tools, "nextCursor": "page-2"})),
             Some("page-2") if self.has("pages-for-ever") => Ok(json!({"tools": last, "nextCursor": "page-2"})),
@@ -268,7 +284,9 @@ impl SlowCall {
             }
             if let Some(token) = &self.token {
                 let progress = since.elapsed().as_millis();
-                let params = json!({"progressToken": token, "progress": u64::try_from(progress).unwrap_or(0)});
+                let (progress, total) = (u64::try_from(progress), u64::try_from(self.duration.as_millis()));
+                let (progress, total) = (progress.unwrap_or(0), total.unwrap_or(0));
+                let params = json!({"progressToken": token, "progress": progress, "total": total});
                 self.wire.notify("notifications/progress", &params);
             }
         }

@@ -4,7 +4,7 @@
 use super::Bound::Server;
 use super::Document::Page;
 use super::Reference::{Cwe, Mcp, Other};
-use super::rule::{Rule, ours, should, written};
+use super::rule::{Rule, ours, should, states, written};
 use super::{ALL, BASE, Category, Check, LIVE_ANYWHERE, Level, Severity};
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &CONTROL_CHARACTERS,
     &LONG_DESCRIPTION,
     &CONFUSABLE_NAMES,
+    &DUPLICATE_DEFINITIONS,
 ];
 
 /// The default fields of a check of definitions.
@@ -191,5 +192,31 @@ pub(crate) static CONFUSABLE_NAMES: Check = Check {
         Cwe(1007, "Insufficient Visual Distinction of Homoglyphs Presented to User"),
         Other("UTS #39: Unicode Security Mechanisms", "https://www.unicode.org/reports/tr39/"),
     ],
+    ..DEFINITIONS
+};
+
+pub(crate) static RESOURCE_URIS: Rule =
+    written(Server, &[states(ALL, Page("server/resources"), "Resource", "Unique identifier for the resource")]);
+pub(crate) static PROMPT_NAMES: Rule =
+    written(Server, &[states(ALL, Page("server/prompts"), "Prompt", "Unique identifier for the prompt")]);
+/// The rule for templates, of which no page says that they are unique.
+pub(crate) static TEMPLATE_URIS: Rule = ours(Server, ALL);
+
+pub(crate) static DUPLICATE_DEFINITIONS: Check = Check {
+    id: "duplicate-definitions",
+    title: "Each resource, prompt and template is listed once",
+    why: "A client keeps resources by their URI, and prompts by their name. Of two with the same one, it shows one \
+          twice, or one of them cannot be reached.",
+    severity: Severity::Low,
+    rationale: "at most one of the definitions cannot be used",
+    looks_at: "the URIs in resources/list, the names in prompts/list, and the templates in resources/templates/list",
+    pass: "none of them appears twice on all pages together",
+    fail: "one of them appears twice. `tool-names` reports tools with the same name",
+    sentence: "a URI, a name or a template is listed twice",
+    level: Level::Stated,
+    rules: &[&RESOURCE_URIS, &PROMPT_NAMES, &TEMPLATE_URIS],
+    remedy: "Keep definitions in a map by their URI or name. If pages overlap, derive each cursor from the last element.",
+    example: r#"{"resources":[{"uri":"file:///a","name":"a"},{"uri":"file:///a","name":"a, again"}]}"#,
+    see: &["tool-names", "confusable-names", "pagination"],
     ..DEFINITIONS
 };

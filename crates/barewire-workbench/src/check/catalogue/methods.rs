@@ -108,6 +108,9 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     ..LIVE
 };
 
+pub(crate) static LOG_LEVEL: Rule =
+    written(Server, &[should(LEGACY, Page("server/utilities/logging"), "Error Handling", "Invalid log level: -32602")]);
+
 pub(crate) static INVALID_PARAMS: Check = Check {
     id: "invalid-params",
     title: "An invalid request is answered with -32602",
@@ -115,8 +118,9 @@ pub(crate) static INVALID_PARAMS: Check = Check {
           error. A tool that ran and failed concerns the model, and needs a result with isError. If a server mixes up \
           the two, the model tries to repair bugs that it cannot repair, or never sees failures that it could.",
     rationale: "the model is misled; nothing is lost",
-    looks_at: "tools/call with an unknown tool and without a name, prompts/get with an unknown prompt",
-    pass: "each is answered with an error with code -32602",
+    looks_at: "tools/call with an unknown tool and without a name, prompts/get with an unknown prompt; \
+               logging/setLevel with a level that does not exist",
+    pass: "each is answered with an error with code -32602, and logging/setLevel with any error",
     fail: "one of them is answered with a result or another code, or not at all",
     skip: "the server has neither tools nor prompts",
     sentence: "an invalid request is not answered with -32602",
@@ -124,6 +128,7 @@ pub(crate) static INVALID_PARAMS: Check = Check {
     rules: &[
         &written(Server, &[states(ALL, Page("server/tools"), "Error Handling", "Unknown tool")]),
         &written(Server, &[should(ALL, Page("server/prompts"), "Error Handling", "Invalid prompt name: -32602")]),
+        &LOG_LEVEL,
     ],
     remedy: "Look the name up first, and answer with -32602 if it is unknown.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown tool: nope"}}"#,

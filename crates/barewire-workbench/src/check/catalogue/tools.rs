@@ -177,7 +177,7 @@ pub(crate) static LIST_ORDER: Check = Check {
           cache: every request to the model then costs the full price.",
     severity: Severity::Low,
     rationale: "each changed order costs money and time, but nothing fails",
-    looks_at: "the tool names in tools/list, and in the first page of a second tools/list right after it",
+    looks_at: "the tool names on all pages of tools/list, and those of a second tools/list right after it",
     pass: "the second tools/list has the same tools in the same order",
     fail: "the second tools/list has other tools or another order",
     skip: "the server has fewer than two tools",

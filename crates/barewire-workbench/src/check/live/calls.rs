@@ -1,43 +1,62 @@
-//! Calls of permitted tools: their results, invalid arguments, concurrency and cancellation.
+//! Calls of permitted tools: their results, invalid arguments, and calls before the handshake is complete.
 
-use std::cmp::Reverse;
-use std::time::Duration;
+use std::rc::Rc;
 
-use barewire_proto::json::{Json, Kind};
+use barewire_proto::json::Kind;
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
 use super::connection::ServerConnection;
 use super::harness::initialize;
 use super::ordinary::ServerProbe;
-use super::outcome::{RequestOutcome, ResultResponse, is_response_to};
-use super::recording::LocatedFrame;
+use super::outcome::{RequestOutcome, ResultResponse};
+use super::running_calls::{CallDuration, CallDurations, RunningCall};
 use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{CANCELLED_ANSWER, CONCURRENCY, LATE_ANSWER, PROGRESS_RULES};
-use crate::check::catalogue::http::HTTP_STATUS;
 use crate::check::catalogue::lifecycle::CALL_BEFORE_INITIALIZED;
 use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_ARGUMENT_ERRORS};
-use crate::check::excerpt::Fault;
-use crate::check::ledger::{Reason, SkipReason};
+use crate::check::ledger::SkipReason;
 use crate::text::shown;
 use crate::{Advice, Error};
 
-struct AllowedCall {
-    name: String,
+pub(super) struct AllowedCall {
+    pub(super) name: String,
     /// The arguments as JSON text, because a tree of their values takes more memory.
     arguments: String,
     has_required: bool,
     /// Whether the tool may be called repeatedly, with any arguments, and not only once, with `arguments`.
-    is_unlimited: bool,
+    pub(super) is_unlimited: bool,
+}
+
+/// The calls of permitted tools so far.
+#[derive(Default)]
+pub(super) struct CalledTools {
+    /// All permitted calls; empty if no time is left for further ones.
+    pub(super) allowed: Vec<Rc<AllowedCall>>,
+    pub(super) ended: CallDurations,
+    /// The calls that take long, each on a connection of its own.
+    pub(super) running: Vec<(RunningCall, ServerConnection)>,
+}
+
+/// Returns a call that gave a result and may be repeated.
+pub(super) fn repeatable(durations: &CallDurations) -> Option<Rc<AllowedCall>> {
+    let is_repeatable =
+        |call: &AllowedCall, took: &CallDuration| call.is_unlimited && matches!(took, CallDuration::Took(_));
+    durations.iter().find(|(call, took)| is_repeatable(call, took)).map(|(call, _)| Rc::clone(call))
 }
 
 impl AllowedCall {
-    fn shown_name(&self) -> String {
+    pub(super) fn shown_name(&self) -> String {
         shown(self.name.as_bytes(), 60)
     }
 
-    async fn send(&self, connection: &mut ServerConnection, with_token: bool) -> String {
+    /// Returns what the progress shows during the call.
+    pub(super) fn subject(&self) -> String {
+        format!("the tool {}", shown(self.name.as_bytes(), 40))
+    }
+
+    pub(super) async fn send(&self, connection: &mut ServerConnection, with_token: bool) -> String {
         let arguments: Value = serde_json::from_str(&self.arguments).unwrap_or_default();
         let mut params = json!({"name": self.name, "arguments": arguments});
         if with_token {
@@ -48,7 +67,8 @@ impl AllowedCall {
 }
 
 impl ServerProbe<'_> {
-    pub(super) async fn tool_calls(&mut self) -> Result<(), Error> {
+    /// Calls the tools that may be called. Calls that take long are still running afterwards.
+    pub(super) async fn tool_calls(&mut self) -> Result<CalledTools, Error> {
         let checks: &[&'static Check] = &[
             &OUTPUT_SCHEMA,
             &PROGRESS_RULES,
@@ -60,10 +80,10 @@ impl ServerProbe<'_> {
         ];
         if self.tools.is_empty() {
             self.harness.skip_all(checks, "the server has no tools");
-            return Ok(());
+            return Ok(CalledTools::default());
         }
         if self.harness.is_late() {
-            return Ok(());
+            return Ok(CalledTools::default());
         }
         for (name, _) in &*self.harness.calls.borrow() {
             if !self.tools.iter().any(|tool| tool.name.as_ref() == Some(name)) {
@@ -80,64 +100,37 @@ impl ServerProbe<'_> {
                 };
                 self.harness.skip_forbidden(check, why, advice);
             }
-            return Ok(());
+            return Ok(CalledTools::default());
         }
-        let mut durations = Vec::new();
+        let allowed: Vec<Rc<AllowedCall>> = allowed.into_iter().map(Rc::new).collect();
+        let mut called = CalledTools::default();
         for call in allowed.iter().take(MAX_CALLS) {
-            let _subject = self.harness.progress(&format!("the tool {}", shown(call.name.as_bytes(), 40)));
+            let _subject = self.harness.progress(&call.subject());
             self.reconnect_if_closed().await?;
-            let since = self.connection.now();
-            let outcome = self.call(call).await?;
-            match &outcome {
-                RequestOutcome::Result(result) => {
-                    durations.push((call, CallDuration::Took(result.frame.time.saturating_sub(since))));
+            let running = RunningCall::start(call, &mut self.connection).await;
+            let outcome = match self.early_outcome(&running).await {
+                Some(outcome) => outcome,
+                None => {
+                    if called.running.len() < MAX_RUNNING
+                        && let Some(connection) = self.hand_over().await?
+                    {
+                        called.running.push((running, connection));
+                        continue;
+                    }
+                    self.late_outcome(&running).await?
                 }
-                RequestOutcome::NoResponse(_) => durations.push((call, CallDuration::TooLong)),
-                _ => {}
-            }
-            if self.harness.is_late() {
-                return Ok(());
-            }
-        }
-        self.missing_arguments(&allowed).await?;
-        let answered = durations.iter().find(|(call, took)| call.is_unlimited && matches!(took, CallDuration::Took(_)));
-        self.call_before_initialized(answered.map(|(call, _)| *call)).await?;
-        self.slow_calls(&durations).await
-    }
-
-    /// Calls slow tools again, together with other requests, and cancels them.
-    async fn slow_calls(&mut self, durations: &[(&AllowedCall, CallDuration)]) -> Result<(), Error> {
-        let mut slow: Vec<(&AllowedCall, Duration)> = durations
-            .iter()
-            .filter_map(|(call, took)| match took {
-                CallDuration::Took(took) if *took >= SLOW_CALL && call.is_unlimited => Some((*call, *took)),
-                _ => None,
-            })
-            .collect();
-        slow.sort_by_key(|(_, took)| Reverse(*took));
-        self.harness.wait_until_undisturbed().await;
-        for (call, took) in slow.into_iter().take(MAX_RACES) {
-            let _subject = self.harness.progress(&format!("the slow tool {}", shown(call.name.as_bytes(), 40)));
-            self.reconnect_if_closed().await?;
-            if let Some(again) = self.concurrency(call).await {
-                self.reconnect_if_closed().await?;
-                self.cancel(call, took.min(again)).await?;
-                return Ok(());
-            }
-        }
-        let reason = no_slow_call(durations, self.harness.all_calls);
-        for check in [&CONCURRENCY, &LATE_ANSWER, &CANCELLED_ANSWER] {
-            let reason = match &reason.advice {
-                Some(_) => SkipReason::Permission(reason.clone()),
-                None => SkipReason::Nothing(reason.clone()),
             };
-            self.harness.recording.ledger().skip(check, reason);
+            called.ended.extend(running.duration(&outcome));
+            if self.harness.is_late() {
+                return Ok(called);
+            }
         }
-        Ok(())
+        called.allowed = allowed;
+        Ok(called)
     }
 
     /// Calls a tool on a new connection after `initialize` is answered, and before `notifications/initialized`.
-    async fn call_before_initialized(&mut self, call: Option<&AllowedCall>) -> Result<(), Error> {
+    pub(super) async fn call_before_initialized(&mut self, call: Option<Rc<AllowedCall>>) -> Result<(), Error> {
         let checks: &[&'static Check] = &[&CALL_BEFORE_INITIALIZED];
         // Over HTTP, a server without sessions cannot know whether the client has sent the notification.
         if self.connection.era != Era::Legacy || self.harness.is_http() || !self.harness.wants(checks) {
@@ -197,26 +190,12 @@ impl ServerProbe<'_> {
         (allowed, forbidden)
     }
 
-    async fn call(&mut self, call: &AllowedCall) -> Result<RequestOutcome, Error> {
-        let id = call.send(&mut self.connection, true).await;
-        // A tool may be slow, so a missing response is not reported.
-        self.connection.claim(&id);
-        let outcome = self.connection.wait_for_response_within(&id, CALL_TIMEOUT).await;
-        if matches!(outcome, RequestOutcome::NoResponse(_)) {
-            self.connection.cancel_request(&id).await;
-            // The server may stay busy with the cancelled call.
-            self.reconnect().await?;
-        }
-        if let RequestOutcome::Refused(_) = outcome {
-            let (name, got) = (call.shown_name(), outcome.describe());
-            let detail = format!("tools/call {name}: expected a JSON-RPC response, got {got}");
-            self.harness.fail(&HTTP_STATUS, &self.connection, Some(&outcome), detail);
-        }
-        Ok(outcome)
-    }
-
-    async fn missing_arguments(&mut self, allowed: &[AllowedCall]) -> Result<(), Error> {
+    /// Calls a tool without its required arguments.
+    pub(super) async fn missing_arguments(&mut self, allowed: &[Rc<AllowedCall>]) -> Result<(), Error> {
         if !self.harness.wants(&[&TOOL_ARGUMENT_ERRORS]) {
+            return Ok(());
+        }
+        if allowed.is_empty() {
             return Ok(());
         }
         let Some(call) = allowed.iter().find(|call| call.has_required && call.is_unlimited) else {
@@ -261,230 +240,9 @@ impl ServerProbe<'_> {
         self.harness.fail(&TOOL_ARGUMENT_ERRORS, &self.connection, Some(&outcome), detail);
         Ok(())
     }
-
-    /// Sends a light request, such as a ping, right after a slow call. Returns the duration of the call; `None`,
-    /// without a finding, if the call was not slow this time.
-    async fn concurrency(&mut self, call: &AllowedCall) -> Option<Duration> {
-        // On a busy machine the light request may be late once by chance, but hardly twice.
-        let mut blocked = None;
-        let mut shortest = Duration::MAX;
-        for _ in 0..2 {
-            let Some((outcome, took)) = race(&mut self.connection, call).await else { return Some(shortest) };
-            shortest = shortest.min(took);
-            match outcome {
-                RaceOutcome::LightFirst => {
-                    blocked = None;
-                    break;
-                }
-                RaceOutcome::SlowFirst(frame) => blocked = Some(frame),
-                RaceOutcome::NotSlow => return None,
-            }
-        }
-        self.harness.recording.ledger().inspected(&CONCURRENCY);
-        if let Some(frame) = blocked {
-            let method = self.connection.liveness_method();
-            let detail = format!("{method} is answered only after the call of {}", call.shown_name());
-            self.harness.fail_frame(&CONCURRENCY, &frame, Fault::Whole, detail);
-        }
-        (shortest >= SLOW_CALL / 2).then_some(shortest)
-    }
-
-    /// Makes slow calls and cancels them. Only what happens twice is reported, because a tool may by chance be as quick
-    /// as the cancellation.
-    async fn cancel(&mut self, call: &AllowedCall, took: Duration) -> Result<(), Error> {
-        let checks: &[&'static Check] = &[&LATE_ANSWER, &CANCELLED_ANSWER];
-        if !self.harness.wants(checks) {
-            return Ok(());
-        }
-        // Without a session, a cancellation could be that of another client, so that a server may ignore it.
-        if self.connection.era == Era::Legacy && self.connection.http().is_some_and(|it| it.client.session.is_none()) {
-            self.harness.skip_all(checks, "the server has no sessions, to which a cancellation belongs");
-            return Ok(());
-        }
-        let mut before = None;
-        for tenths in [1, 2, 1, 2] {
-            self.reconnect_if_closed().await?;
-            let (violation, frame) = match cancel_once(&mut self.connection, call, took, tenths).await {
-                CancelOutcome::Stopped => break,
-                CancelOutcome::Unclear => continue,
-                CancelOutcome::Violation(violation, frame) => (violation, frame),
-            };
-            if before == Some(violation) {
-                // A call that was slow only because the machine was busy is not answered because of its cancellation.
-                if violation == CancelViolation::Response && !self.is_still_slow(call, took).await? {
-                    break;
-                }
-                let (check, detail) = match violation {
-                    CancelViolation::Result => (&LATE_ANSWER, "is answered with a result after its cancellation"),
-                    CancelViolation::Progress => (&LATE_ANSWER, "reports progress after its cancellation"),
-                    CancelViolation::Response => (&CANCELLED_ANSWER, "is answered when it is cancelled"),
-                };
-                let detail = format!("tools/call {} {detail}", call.shown_name());
-                self.harness.fail_frame(check, &frame, Fault::Whole, detail);
-                break;
-            }
-            before = Some(violation);
-        }
-        self.harness.recording.ledger().inspected(&CANCELLED_ANSWER);
-        self.harness.recording.ledger().inspected(&LATE_ANSWER);
-        Ok(())
-    }
-
-    /// Whether a call, without its cancellation, takes as long as it did before.
-    async fn is_still_slow(&mut self, call: &AllowedCall, took: Duration) -> Result<bool, Error> {
-        self.reconnect_if_closed().await?;
-        let since = self.connection.now();
-        let outcome = self.call(call).await?;
-        Ok(outcome.frame().is_none_or(|frame| frame.time.saturating_sub(since) >= took * 3 / 4))
-    }
 }
 
-enum CallDuration {
-    Took(Duration),
-    /// The call was cancelled after [`CALL_TIMEOUT`].
-    TooLong,
-}
-
-/// Returns the reason why no slow call was made.
-fn no_slow_call(durations: &[(&AllowedCall, CallDuration)], all_calls: bool) -> Reason {
-    let too_long = durations.iter().find(|(_, took)| matches!(took, CallDuration::TooLong));
-    let is_slow = |took: &CallDuration| matches!(took, CallDuration::Took(took) if *took >= SLOW_CALL);
-    let once = durations.iter().find(|(call, took)| !call.is_unlimited && is_slow(took));
-    match (once, too_long) {
-        (Some((call, _)), _) => {
-            let why = format!("{} takes longer than 200 ms, but may be called only once", call.shown_name());
-            Reason::new(why, Advice::AllowAllCalls)
-        }
-        (None, Some((call, _))) => {
-            format!("{} takes longer than 10 s, and no other tool longer than 200 ms", call.shown_name()).into()
-        }
-        (None, None) if all_calls => "no tool takes longer than 200 ms".into(),
-        (None, None) => {
-            Reason::new("no tool that may be called repeatedly takes longer than 200 ms", Advice::AllowAllCalls)
-        }
-    }
-}
-
-/// A message about a call that should not follow its cancellation.
-#[derive(Clone, Copy, PartialEq)]
-enum CancelViolation {
-    /// The result, after the time that the call takes without the cancellation.
-    Result,
-    Progress,
-    /// A response that the cancellation caused.
-    Response,
-}
-
-enum CancelOutcome {
-    Stopped,
-    /// The cancellation was so late that the call may have been over.
-    Unclear,
-    Violation(CancelViolation, LocatedFrame),
-}
-
-/// Makes a slow call, and cancels it after some tenths of its duration.
-async fn cancel_once(
-    connection: &mut ServerConnection,
-    call: &AllowedCall,
-    took: Duration,
-    tenths: u32,
-) -> CancelOutcome {
-    let sent = connection.now();
-    let slow = call.send(connection, true).await;
-    let token = connection.last_token.clone();
-    connection.claim(&slow);
-    let is_over = connection.response_within(&slow, took * tenths / 10).await.is_some();
-    // On a busy machine this may have taken longer.
-    if is_over || connection.now().saturating_sub(sent) > took / 2 {
-        if !is_over {
-            connection.settled_response(&slow).await;
-        }
-        return CancelOutcome::Unclear;
-    }
-    connection.abandon(&slow);
-    connection.cancel_request(&slow).await;
-    // A server that has answered this request has also read the cancellation before it.
-    let light = connection.send_request(connection.liveness_method(), json!({})).await;
-    connection.claim(&light);
-    let deadline = connection.deadline(took + took / 2 + MAX_CANCEL_TIME);
-    let mut seen = None;
-    let mut progress = None;
-    while let Some(frame) = connection.next_frame(deadline).await {
-        let Some(message) = frame.json() else { continue };
-        if is_response_to(message, &light) {
-            seen = Some(frame.time);
-        } else if is_response_to(message, &slow) {
-            let is_early = frame.time.saturating_sub(sent) < took * 3 / 4;
-            let is_error = message.member("error").is_some();
-            return match (is_early || is_error, seen) {
-                (true, _) => CancelOutcome::Violation(CancelViolation::Response, frame),
-                (false, Some(_)) => CancelOutcome::Violation(CancelViolation::Result, frame),
-                // The server may not have read the cancellation in time.
-                (false, None) => CancelOutcome::Unclear,
-            };
-        } else if message.at(&["params", "progressToken"]).and_then(Json::string).as_deref() == Some(&token)
-            && seen.is_some_and(|seen| frame.time.saturating_sub(seen) > MAX_CANCEL_TIME)
-        {
-            progress = Some(frame);
-        }
-    }
-    match progress {
-        Some(frame) => CancelOutcome::Violation(CancelViolation::Progress, frame),
-        None => CancelOutcome::Stopped,
-    }
-}
-
-/// The order of the responses to a slow call and to the light request (such as a ping) that was sent after the call.
-enum RaceOutcome {
-    LightFirst,
-    /// The call was answered first, with this frame, so the light request had to wait for the call.
-    SlowFirst(LocatedFrame),
-    /// The call was answered first, but too quickly to have delayed the light request.
-    NotSlow,
-}
-
-/// Calls the slow tool and then sends a light request, such as a ping. Also returns the duration of the call; `None` if
-/// the server answers neither.
-async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<(RaceOutcome, Duration)> {
-    // Measures how long a light request takes without the call, because a busy machine also delays light requests.
-    let since = connection.now();
-    let outcome = connection.claimed_request(connection.liveness_method(), json!({})).await;
-    let alone = outcome.frame()?.time.saturating_sub(since);
-    let slow = call.send(connection, false).await;
-    let light = connection.send_request(connection.liveness_method(), json!({})).await;
-    connection.claim(&light);
-    let sent = connection.now();
-    let deadline = connection.deadline(CALL_TIMEOUT);
-    let mut first = None;
-    let mut took = CALL_TIMEOUT;
-    let mut answered = 0;
-    while answered < 2
-        && let Some(frame) = connection.next_frame(deadline).await
-    {
-        let answers = |id: &str| frame.json().is_some_and(|message| is_response_to(message, id));
-        let is_slow = answers(&slow);
-        if is_slow || answers(&light) {
-            answered += 1;
-            if is_slow {
-                took = frame.time.saturating_sub(sent);
-            }
-            first.get_or_insert_with(|| match is_slow {
-                true if frame.time.saturating_sub(sent) < (SLOW_CALL / 2).max(2 * alone) => RaceOutcome::NotSlow,
-                true => RaceOutcome::SlowFirst(frame),
-                false => RaceOutcome::LightFirst,
-            });
-        }
-    }
-    first.map(|outcome| (outcome, took))
-}
-
-/// The minimum duration of a slow call.
-const SLOW_CALL: Duration = Duration::from_millis(200);
-/// The maximum duration of a call; a longer call is cancelled.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time that a server has to stop a call after it has read the cancellation.
-const MAX_CANCEL_TIME: Duration = Duration::from_millis(250);
 /// The maximum number of tools that are called.
 const MAX_CALLS: usize = 40;
-/// The maximum number of tools that are called again to find one that is still slow.
-const MAX_RACES: usize = 3;
+/// The maximum number of calls that are running at once, each in a process of its own.
+const MAX_RUNNING: usize = 3;

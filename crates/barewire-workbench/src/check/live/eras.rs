@@ -270,7 +270,7 @@ async fn legacy_era(
         summary.borrow_mut().legacy.push(revision);
     }
     set_name(summary, result.at(&["serverInfo"]));
-    connection.initialized().await;
+    harness.initialized(&mut connection).await;
     Ok(Some((connection, EraFacts { declaration: Some(result), discovers: false })))
 }
 

@@ -94,7 +94,7 @@ async fn initialize_with(harness: &Harness, version: &str) -> Result<Option<Revi
     let agreed = agreed_revision(harness, &connection, version, &outcome);
     if let Some(got) = agreed {
         connection.revision = got;
-        connection.initialized().await;
+        harness.initialized(&mut connection).await;
         if version == UNKNOWN_VERSION && !harness.is_http() {
             second_initialize(harness, &mut connection).await;
         } else if got.as_str() == version {

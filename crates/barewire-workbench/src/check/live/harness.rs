@@ -15,6 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::connection::{ConnectionTransport, ProcessEnd, ServerConnection, ServerPipes};
 use super::http_client::RecordingClient;
+use super::http_probes::fail_under;
 use super::io_thread::IoThread;
 use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse, SentRequest};
 use super::pins::PinProbe;
@@ -22,6 +23,7 @@ use super::recording::{LocatedFrame, Recording};
 use super::{LiveTarget, RunLimit, RunOptions};
 use crate::capture::{CaptureClock, CaptureWriter, ExistingCapture};
 use crate::check::OnProgress;
+use crate::check::catalogue::http::{HTTP_STATUS, NOTIFICATION_STATUS};
 use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::catalogue::{Check, Rule};
 use crate::check::excerpt::{Excerpt, Fault};
@@ -66,6 +68,8 @@ pub(super) struct Harness {
     /// Whether a process of the server did not exit after its stdin was closed. If so, later connections are closed
     /// without waiting for the exit.
     ignores_eof: Cell<bool>,
+    /// Whether a notification got no response over HTTP. If so, later ones are hardly waited for.
+    ignores_notifications: Cell<bool>,
     /// Findings about processes that ended while a probe broke rules on purpose. They count only if the process does
     /// not also end while no rule is broken, which `stays-alive` reports.
     exits: RefCell<Vec<Finding>>,
@@ -136,6 +140,7 @@ impl Harness {
             start_time: Cell::new(None),
             has_handshake: Cell::new(false),
             ignores_eof: Cell::new(false),
+            ignores_notifications: Cell::new(false),
             exits: RefCell::default(),
             pins: options.pin.map(|settings| RefCell::new(PinProbe::new(settings))),
         })
@@ -240,7 +245,7 @@ impl Harness {
             if let Some(revision) = result.string(&["protocolVersion"]).and_then(|it| Revision::parse(&it)) {
                 connection.revision = revision;
             }
-            connection.initialized().await;
+            self.initialized(&mut connection).await;
         } else if !self.is_http() {
             // A server of both eras learns the era from the first request. For some servers, `server/discover` is not
             // enough.
@@ -252,6 +257,25 @@ impl Harness {
             }
         }
         Ok(Some(connection))
+    }
+
+    /// Sends `notifications/initialized`, which completes the handshake.
+    pub(super) async fn initialized(&self, connection: &mut ServerConnection) {
+        connection.notify("notifications/initialized", json!({})).await;
+        // HTTP exchanges run in parallel, so the next request could overtake the notification.
+        self.expect_accepted(connection).await;
+    }
+
+    /// Checks that the notifications so far are accepted, which only HTTP shows.
+    pub(super) async fn expect_accepted(&self, connection: &mut ServerConnection) {
+        let is_known = self.ignores_notifications.get();
+        let patience = if is_known { HARDLY } else { self.patience };
+        for reply in connection.unaccepted_notifications(patience).await {
+            if !self.ignores_notifications.replace(true) {
+                let detail = format!("a notification: expected status 202, got {}", reply.describe());
+                fail_under(self, Some(&NOTIFICATION_STATUS), &HTTP_STATUS, &reply, detail);
+            }
+        }
     }
 
     /// Runs probes, all at once unless only one process of the server can run at a time. Returns the first error.
@@ -578,5 +602,7 @@ pub(super) fn initialize_params(version: &str) -> Value {
     })
 }
 
+/// The time that a notification has to be accepted if others were not.
+const HARDLY: Duration = Duration::from_millis(100);
 /// How much longer a program may take to start than the first one did: eight start at once, perhaps on one busy core.
 const MAX_SLOWDOWN: u32 = 16;

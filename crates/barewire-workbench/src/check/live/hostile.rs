@@ -46,9 +46,11 @@ pub(super) fn probes(harness: &Harness, era: Era) -> Vec<Probe<'_>> {
             Step::new(&[&BLANK_LINES], "blank lines", Input::Blank),
             Step::new(&[&CANCELLATION], "stray cancellations", Input::StrayCancellations),
         ];
+        probes.push(harness.side(run(harness, era, broken)));
         probes.push(harness.side(run(harness, era, lines)));
+    } else {
+        probes.push(harness.side(run(harness, era, broken)));
     }
-    probes.push(harness.side(run(harness, era, broken)));
     for (check, subject) in [
         (&LARGE_MESSAGE, "a large message"),
         (&DEEP_NESTING, "deep nesting"),

@@ -34,6 +34,7 @@ pub(super) struct RecordingClient {
 struct SentExchange {
     channel: Channel,
     is_get: bool,
+    is_notification: bool,
     /// The number of body bytes so far if the body has a Content-Encoding, so that its messages and secrets cannot be
     /// read. `None` for a plain body.
     unread: Option<u64>,
@@ -134,6 +135,9 @@ impl RecordingClient {
             return Location::default();
         }
         let number = self.send(&self.client.request(body, era, revision));
+        if let Some(exchange) = self.exchanges.get_mut(&number) {
+            exchange.is_notification = message.get("method").is_some() && message.get("id").is_none();
+        }
         self.remember(message, number);
         let channel = self.exchanges.get(&number).map_or("", |exchange| exchange.channel.as_str());
         Location::channel(channel)
@@ -168,7 +172,8 @@ impl RecordingClient {
         let request_excerpt = Some(self.excerpt(request, &channel));
         let name = channel.as_str().to_owned();
         let reply = HttpReply { channel: name, request: request_excerpt, ..HttpReply::default() };
-        self.exchanges.insert(number, SentExchange { channel, is_get: request.verb == "GET", unread: None, reply });
+        let is_get = request.verb == "GET";
+        self.exchanges.insert(number, SentExchange { channel, is_get, is_notification: false, unread: None, reply });
         number
     }
 
@@ -184,6 +189,28 @@ impl RecordingClient {
         let body = request.body.as_deref().map(|body| &body[..body.len().min(MAX_FRAME_START)]);
         let lines = head.iter().take(1).chain(headers).map(String::as_bytes).chain(body);
         Excerpt::of_lines(Location::channel(channel.as_str()), lines)
+    }
+
+    /// Whether a notification has got no response yet.
+    pub(super) fn has_open_notification(&self) -> bool {
+        self.open_notifications().next().is_some()
+    }
+
+    fn open_notifications(&self) -> impl Iterator<Item = (u64, &SentExchange)> {
+        let exchanges = self.exchanges.iter().map(|(number, exchange)| (*number, exchange));
+        exchanges.filter(|(number, it)| it.is_notification && it.reply.status.is_none() && self.client.is_open(*number))
+    }
+
+    /// Closes the exchanges of notifications without a response, and returns them.
+    pub(super) fn close_open_notifications(&mut self) -> Vec<HttpReply> {
+        let open: Vec<(u64, HttpReply)> =
+            self.open_notifications().map(|(number, exchange)| (number, exchange.reply.clone())).collect();
+        open.into_iter()
+            .map(|(number, reply)| {
+                self.close(number);
+                reply
+            })
+            .collect()
     }
 
     /// Whether the exchange of this request is open; without an id, whether any exchange is open.

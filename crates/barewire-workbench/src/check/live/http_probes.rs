@@ -288,8 +288,12 @@ async fn session(harness: &Harness, target: &Arc<HttpTarget>, revision: Revision
     }
     let get = HttpRequest::of_session("GET", id.as_deref(), Some(revision));
     probes.push(Box::pin(async move {
-        // The passive checks judge the reply.
-        ask(get).await;
+        let reply = ask(get).await;
+        // The passive checks judge the head of the reply.
+        if reply.status.is_none() {
+            let detail = format!("GET: expected a stream or status 405, got {}", reply.describe());
+            fail_under(harness, Some(&GET_STATUS), &HTTP_STATUS, &reply, detail);
+        }
         Ok(())
     }));
     let unknown = Some("barewire-no-such-session-00000000");

@@ -14,6 +14,7 @@ use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{ANSWERS_AT_EOF, BAD_CURSOR};
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS};
 use crate::check::catalogue::modern::{MODERN_META, MODERN_REMOVED_METHODS, MODERN_VERSION};
+use crate::check::origin::NO_SUCH;
 
 /// Returns the probes of the era of an ordinary probe.
 pub(super) fn probes<'a>(harness: &'a Harness, ordinary: &ServerProbe<'a>) -> Vec<Probe<'a>> {
@@ -45,7 +46,8 @@ pub(super) fn probes<'a>(harness: &'a Harness, ordinary: &ServerProbe<'a>) -> Ve
     }));
     if !harness.is_http() {
         probes.push(harness.side(in_flight::probe(harness, era, other)));
-        probes.push(harness.side(end_of_input(harness, era)));
+        let list = ordinary.facts.declared_list();
+        probes.push(harness.side(end_of_input(harness, era, list)));
     }
     probes
 }
@@ -55,6 +57,10 @@ impl ServerProbe<'_> {
         if self.declares("tools") {
             let nameless = json!({"arguments": {}});
             self.expect_code(&INVALID_PARAMS, "tools/call without a name", "tools/call", nameless, &[-32602]).await?;
+        }
+        if self.connection.era == Era::Legacy && self.declares("logging") && self.harness.wants(&[&INVALID_PARAMS]) {
+            let unknown = json!({"level": NO_SUCH});
+            self.ask("logging/setLevel", unknown, Judgement::LogLevel).await?;
         }
         if let Some(method) = self.facts.declared_list() {
             let what = format!("{method} with an unknown cursor");
@@ -75,7 +81,7 @@ impl ServerProbe<'_> {
 }
 
 /// Sends requests and closes stdin at once. The requests were sent, so they must be answered.
-async fn end_of_input(harness: &Harness, era: Era) -> Result<(), Error> {
+async fn end_of_input(harness: &Harness, era: Era, list: Option<&'static str>) -> Result<(), Error> {
     if !harness.wants(&[&ANSWERS_AT_EOF]) {
         return Ok(());
     }
@@ -84,7 +90,7 @@ async fn end_of_input(harness: &Harness, era: Era) -> Result<(), Error> {
         harness.not_restarted(&[&ANSWERS_AT_EOF]);
         return Ok(());
     };
-    let sent = send_last_requests(&mut connection).await;
+    let sent = send_last_requests(&mut connection, list).await;
     let last = connection.last_sent();
     let missing = connection.unanswered_at_eof(&sent, harness.patience).await;
     harness.recording.ledger().inspected(&ANSWERS_AT_EOF);
@@ -98,10 +104,12 @@ async fn end_of_input(harness: &Harness, era: Era) -> Result<(), Error> {
     Ok(())
 }
 
-async fn send_last_requests(connection: &mut ServerConnection) -> Vec<String> {
+/// Sends requests in one write: a list, which takes a server longer than a ping, and light requests.
+async fn send_last_requests(connection: &mut ServerConnection, list: Option<&'static str>) -> Vec<String> {
     let (mut text, mut ids) = (String::new(), Vec::new());
-    for _ in 0..LAST_REQUESTS {
-        let (line, id) = connection.request_line(connection.liveness_method(), json!({}));
+    let light = connection.liveness_method();
+    for method in [light, list.unwrap_or(light), light] {
+        let (line, id) = connection.request_line(method, json!({}));
         connection.claim(&id);
         text.push_str(&line);
         text.push('\n');
@@ -110,6 +118,3 @@ async fn send_last_requests(connection: &mut ServerConnection) -> Vec<String> {
     connection.send(text.as_bytes()).await;
     ids
 }
-
-/// The number of requests that are in flight when stdin is closed.
-const LAST_REQUESTS: usize = 3;

@@ -21,7 +21,9 @@ mod ordinary;
 mod outcome;
 mod pins;
 mod recording;
+mod running_calls;
 mod sample;
+mod slow_calls;
 mod target;
 mod tasks;
 mod tool;
@@ -205,10 +207,16 @@ async fn check_eras(
         for probe in hostile::probes(harness, era) {
             probe.await?;
         }
-    } else {
-        probes.extend(hostile::probes(harness, era));
-        harness.run_all(probes).await?;
+        return Ok(main);
     }
+    let hostile = hostile::probes(harness, era);
+    if harness.is_sequential.get() {
+        probes.extend(hostile);
+    } else {
+        // There are fewer places than probes. The hostile probes wait longest, so they begin first.
+        probes.splice(0..0, hostile);
+    }
+    harness.run_all(probes).await?;
     Ok(main)
 }
 

@@ -1,19 +1,23 @@
 //! The requests of a well-behaved client, on one connection: lists, unknown names, unusual ids, notifications, tools.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::rc::Rc;
 
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
+use super::calls::{self, AllowedCall, CalledTools};
 use super::connection::ServerConnection;
 use super::contents::ListedContents;
 use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
 use super::outcome::{RequestOutcome, ResultResponse};
+use super::running_calls;
 use super::tool::{ListedTool, MAX_TOOLS, tool_name, tools};
 use crate::Error;
 use crate::check::catalogue::Check;
@@ -22,7 +26,7 @@ use crate::check::catalogue::flow::{BAD_CURSOR, PAGINATION};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::http::HTTP_STATUS;
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
-use crate::check::catalogue::methods::{INVALID_PARAMS, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
+use crate::check::catalogue::methods::{INVALID_PARAMS, LOG_LEVEL, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::excerpt::Fault;
 use crate::check::origin::{NO_SUCH, UNKNOWN_METHOD_NAME};
@@ -74,6 +78,8 @@ pub(super) enum Judgement {
     UnsupportedVersion,
     /// The method belongs to a capability, which the server has declared or not.
     Capability { capability: &'static str, method: &'static str, is_declared: bool },
+    /// The response must be an error, because the log level does not exist.
+    LogLevel,
     /// The response must have exactly this id.
     Id(&'static str),
     /// The passive checks judge the response, and report a missing one.
@@ -95,14 +101,21 @@ impl ServerProbe<'_> {
         self.notifications().await?;
         self.settle().await;
         self.reconnect_if_closed().await?;
-        self.tool_calls().await?;
-        self.reconnect_if_closed().await?;
-        self.tasks().await?;
-        self.reconnect_if_closed().await?;
-        self.contents().await?;
-        if self.connection.era == Era::Modern {
+        let CalledTools { allowed, ended, running } = self.tool_calls().await?;
+        let (harness, answered) = (self.harness, calls::repeatable(&ended));
+        let is_answered = answered.is_some();
+        let durations = RefCell::new(ended);
+        let (others, finished) =
+            tokio::join!(self.after_calls(&allowed, answered), running_calls::finish(harness, running, &durations));
+        others.and(finished)?;
+        // `allowed` is empty if nothing was called, or if no time is left.
+        if !allowed.is_empty() && !self.harness.is_late() {
+            let durations = durations.into_inner();
+            if !is_answered {
+                self.call_before_initialized(calls::repeatable(&durations)).await?;
+            }
+            self.slow_calls(&durations).await?;
             self.reconnect_if_closed().await?;
-            self.listen().await;
         }
         let Self { harness, connection, .. } = self;
         if harness.is_http() {
@@ -110,6 +123,27 @@ impl ServerProbe<'_> {
         } else {
             let _subject = harness.progress("the exit of the process");
             ending::check_exit(harness, connection).await;
+        }
+        Ok(())
+    }
+
+    /// Sends the requests that may follow the calls of tools while some of these are still running.
+    async fn after_calls(
+        &mut self,
+        allowed: &[Rc<AllowedCall>],
+        answered: Option<Rc<AllowedCall>>,
+    ) -> Result<(), Error> {
+        self.missing_arguments(allowed).await?;
+        if answered.is_some() {
+            self.call_before_initialized(answered).await?;
+        }
+        self.reconnect_if_closed().await?;
+        self.tasks().await?;
+        self.reconnect_if_closed().await?;
+        self.contents().await?;
+        if self.connection.era == Era::Modern {
+            self.reconnect_if_closed().await?;
+            self.listen().await;
         }
         Ok(())
     }
@@ -198,8 +232,21 @@ impl ServerProbe<'_> {
             Judgement::Capability { capability, method, is_declared } => {
                 self.judge_capability(capability, method, *is_declared, outcome);
             }
+            Judgement::LogLevel => self.judge_log_level(outcome),
             Judgement::Id(id) => self.judge_id(id, outcome),
             Judgement::Passive => {}
+        }
+    }
+
+    /// Any code is accepted: that a client sends a level that does not exist is less likely than that a server takes it.
+    fn judge_log_level(&self, outcome: &RequestOutcome) {
+        let what = "logging/setLevel with a level that does not exist";
+        match outcome {
+            RequestOutcome::Result(ResultResponse { frame }) => {
+                let detail = format!("{what}: expected an error, got a result");
+                self.harness.fail_frame_under(&LOG_LEVEL, &INVALID_PARAMS, frame, detail);
+            }
+            outcome => self.harness.expect_error(&INVALID_PARAMS, &self.connection, what, outcome),
         }
     }
 
@@ -344,15 +391,24 @@ impl ServerProbe<'_> {
             self.harness.skip_all(&[&LIST_ORDER], "the server has fewer than two tools");
             return;
         }
-        let outcome = self.connection.request("tools/list", json!({})).await;
-        let RequestOutcome::Result(result) = &outcome else { return };
-        self.harness.recording.ledger().inspected(&LIST_ORDER);
-        // The second list has only the first page; comparing one page is enough.
         let mut before = self.tools.iter().map(|tool| tool.name.as_deref());
-        let is_same = |tool| before.next().is_some_and(|name| name == tool_name(tool).as_deref());
-        if !tools(result).take(MAX_TOOLS).all(is_same) {
-            let detail = "a second tools/list has other tools or another order than the first";
-            self.harness.fail(&LIST_ORDER, &self.connection, Some(&outcome), detail);
+        let mut params = json!({});
+        for page in 1..=MAX_PAGES {
+            let outcome = self.connection.request("tools/list", params).await;
+            let RequestOutcome::Result(result) = &outcome else { return };
+            self.harness.recording.ledger().inspected(&LIST_ORDER);
+            let is_same = |tool| before.next().is_some_and(|name| name == tool_name(tool).as_deref());
+            let next = result.string(&["nextCursor"]);
+            let may_have_more = next.is_some() || self.tools.len() == MAX_TOOLS;
+            if !tools(result).take(MAX_TOOLS).all(is_same) || !may_have_more && before.next().is_some() {
+                let detail = match page {
+                    1 => "a second tools/list has other tools or another order than the first".to_owned(),
+                    page => format!("page {page} of a second tools/list has other tools or another order"),
+                };
+                return self.harness.fail(&LIST_ORDER, &self.connection, Some(&outcome), detail);
+            }
+            let Some(next) = next.filter(|_| self.tools.len() < MAX_TOOLS && !self.harness.is_late()) else { return };
+            params = json!({"cursor": next});
         }
     }
 
@@ -444,6 +500,7 @@ impl ServerProbe<'_> {
         self.connection.abandon(BEYOND_2_53);
         self.reconnect_if_closed().await?;
         self.connection.notify("notifications/barewire/no-such", json!({})).await;
+        self.harness.expect_accepted(&mut self.connection).await;
         // A server that handles messages in order has handled the notification when it answers this request.
         self.connection.still_answers().await;
         self.connection.wait_until_quiet().await;

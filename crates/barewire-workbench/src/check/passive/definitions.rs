@@ -10,10 +10,11 @@ use barewire_proto::rpc::Message;
 
 use super::MessageContext;
 use super::pages::Pages;
-use crate::check::catalogue::Check;
 use crate::check::catalogue::definitions::{
-    CONFUSABLE_NAMES, CONTROL_CHARACTERS, INVISIBLE_TEXT, LONG_DESCRIPTION, TEXT_DIRECTION,
+    CONFUSABLE_NAMES, CONTROL_CHARACTERS, DUPLICATE_DEFINITIONS, INVISIBLE_TEXT, LONG_DESCRIPTION, PROMPT_NAMES,
+    RESOURCE_URIS, TEMPLATE_URIS, TEXT_DIRECTION,
 };
+use crate::check::catalogue::{Check, Rule};
 use crate::check::definitions::confusable::Names;
 use crate::check::definitions::hidden::{HiddenClass, TextUse, hidden};
 use crate::check::definitions::walk::{Part, Path, walk};
@@ -25,10 +26,18 @@ use crate::text::shown;
 #[derive(Default)]
 pub(super) struct DefinitionChecks {
     /// The names on the pages of each list so far.
-    names: Pages<Names>,
+    names: Pages<ListedNames>,
     /// The hash of each finding. A server lists its definitions many times in a run, and each finding is reported once.
     reported: HashSet<u64>,
     hasher: RandomState,
+}
+
+/// The names or URIs of a list.
+#[derive(Default)]
+struct ListedNames {
+    alike: Names,
+    /// The hash of each name and URI.
+    exact: HashSet<u64>,
 }
 
 /// A text that hides something.
@@ -77,8 +86,9 @@ impl DefinitionChecks {
         let is_uri = matches!(list.kind, DefinitionKind::Resource | DefinitionKind::Template);
         for definition in list.definitions(result) {
             let Some(name) = definition.name() else { continue };
+            self.duplicate(context, definition, &name, &mut names.exact, ledger);
             ledger.inspected(&CONFUSABLE_NAMES);
-            if let Some((other, likeness)) = names.add(&name, is_uri) {
+            if let Some((other, likeness)) = names.alike.add(&name, is_uri) {
                 let detail = format!(
                     "the {}s {} and {} differ only in {}",
                     list.kind.as_str(),
@@ -100,6 +110,36 @@ impl DefinitionChecks {
             let name = definition.map(|name| format!("the {} {}: ", list.kind.as_str(), shown(name.as_bytes(), 60)));
             let detail = format!("{}{}", name.unwrap_or_default(), found.detail);
             self.report(context, ledger, found.check, &found.pointer, detail);
+        }
+    }
+
+    /// Checks that a definition was not listed before.
+    fn duplicate(
+        &mut self,
+        context: &MessageContext<'_>,
+        definition: Definition<'_>,
+        name: &str,
+        listed: &mut HashSet<u64>,
+        ledger: &mut Ledger,
+    ) {
+        let list = definition.list;
+        let (rule, what): (&'static Rule, _) = match list.kind {
+            DefinitionKind::Resource => (&RESOURCE_URIS, "resources have the URI"),
+            DefinitionKind::Prompt => (&PROMPT_NAMES, "prompts have the name"),
+            DefinitionKind::Template => (&TEMPLATE_URIS, "resource templates have the URI template"),
+            // `tool-names` reports tools.
+            DefinitionKind::Tool | DefinitionKind::Instructions => return,
+        };
+        ledger.inspected(&DUPLICATE_DEFINITIONS);
+        let hash = self.hasher.hash_one(name);
+        if listed.len() >= MAX_LISTED || listed.insert(hash) {
+            return;
+        }
+        let pointer = format!("{}/{}", definition.pointer(), list.id);
+        let detail = format!("two {what} {}", shown(name.as_bytes(), 60));
+        if self.is_new(context, &DUPLICATE_DEFINITIONS, &pointer, &detail) {
+            let finding = context.finding(&DUPLICATE_DEFINITIONS, 0, detail).under(rule);
+            context.note(ledger, finding.at(&pointer));
         }
     }
 
@@ -128,13 +168,18 @@ impl DefinitionChecks {
         pointer: &str,
         detail: String,
     ) {
+        if self.is_new(context, check, pointer, &detail) {
+            context.fail_in(ledger, check, pointer, detail);
+        }
+    }
+
+    /// Remembers a finding. Returns false if it was reported before about the same server.
+    fn is_new(&mut self, context: &MessageContext<'_>, check: &'static Check, pointer: &str, detail: &str) -> bool {
         let server = if context.state.client_is_ours { String::new() } else { context.scope() };
         if self.reported.len() >= MAX_REPORTED {
             self.reported.clear();
         }
-        if self.reported.insert(self.hasher.hash_one((server, check.id, pointer, &detail))) {
-            context.fail_in(ledger, check, pointer, detail);
-        }
+        self.reported.insert(self.hasher.hash_one((server, check.id, pointer, detail)))
     }
 }
 
@@ -217,6 +262,8 @@ fn with_code_points(name: &str) -> String {
 
 /// The maximum length of a description, in bytes of UTF-8: four pages of print.
 const MAX_DESCRIPTION: usize = 10 * 1024;
+/// The maximum number of names of a list that are compared; more than a user can choose from.
+const MAX_LISTED: usize = 16_384;
 /// The maximum number of findings for each message.
 const MAX_FOUND: usize = 16;
 /// The maximum number of findings that are remembered.

@@ -167,7 +167,7 @@ impl AuthProbe<'_> {
         if self.era() == Era::Legacy {
             let version = self.legacy.unwrap_or(Revision::LATEST_LEGACY);
             initialize(&mut connection, version.as_str(), self.harness.patience).await;
-            connection.initialized().await;
+            self.harness.initialized(&mut connection).await;
         }
         let id = connection.send_request("tools/list", json!({})).await;
         connection.claim(&id);

@@ -58,7 +58,7 @@ impl AuthProbe<'_> {
             return Some((first.0.to_owned(), reply));
         }
         if self.era() == Era::Legacy {
-            connection.initialized().await;
+            self.harness.initialized(connection).await;
         }
         let listed = match send(connection, "tools/list", json!({})).await {
             Ok(RequestOutcome::Result(result)) => tools(&result).take(MAX_TOOLS).map(ListedTool::of).collect(),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::http_client::RecordingClient;
+use super::http_client::{HttpReply, RecordingClient};
 use super::io_thread::Arrival;
 use super::outcome::{ErrorResponse, RequestOutcome};
 use super::recording::{LocatedFrame, Recording};
@@ -292,13 +292,16 @@ impl ServerConnection {
         self.notify("notifications/cancelled", json!({"requestId": number, "reason": "barewire check"})).await;
     }
 
-    /// Sends `notifications/initialized`, which completes the handshake.
-    pub(super) async fn initialized(&mut self) {
-        self.notify("notifications/initialized", json!({})).await;
-        if matches!(self.link, ConnectionTransport::Http(_)) {
-            // HTTP exchanges run in parallel, so the next request could overtake the notification.
-            self.drain_for(self.patience).await;
+    /// Waits until the server has accepted all notifications, which over HTTP have a response. Returns the exchanges
+    /// without a response.
+    pub(super) async fn unaccepted_notifications(&mut self, patience: Duration) -> Vec<HttpReply> {
+        let deadline = self.deadline(patience);
+        while self.http().is_some_and(|client| client.has_open_notification())
+            && let Some(frame) = self.next_frame(deadline).await
+        {
+            self.handle_frame(frame, None, deadline).await;
         }
+        self.http().map(RecordingClient::close_open_notifications).unwrap_or_default()
     }
 
     pub(super) fn with_meta(&self, mut params: Value) -> Value {

@@ -73,6 +73,38 @@ impl ServerConnection {
         }
     }
 
+    /// Waits for the response to a call that was sent at this time, for as long as a call may take. Waits no longer
+    /// if the progress of the call shows that it takes more.
+    pub(in crate::check::live) async fn call_outcome(
+        &mut self,
+        id: &str,
+        progress_token: &str,
+        sent: Duration,
+        limit: Duration,
+    ) -> RequestOutcome {
+        if let Some(DeferredRequest { outcome: Some(outcome), .. }) = self.deferred.remove(id) {
+            return outcome;
+        }
+        let deadline = self.deadline(limit.saturating_sub(self.now().saturating_sub(sent)));
+        while let Some(frame) = self.next_frame_for(Some(id), deadline).await {
+            let expected = progress(&frame, progress_token).map(|share| {
+                let took = frame.time.saturating_sub(sent);
+                (took, took.as_secs_f64() / share)
+            });
+            if let Some((took, expected)) = expected
+                && took >= MIN_MEASURED
+                && expected + MAX_ERROR.as_secs_f64() >= limit.as_secs_f64()
+            {
+                break;
+            }
+            if let Some(outcome) = self.handle_frame(frame, Some(id), deadline).await {
+                self.unanswered.remove(id);
+                return outcome;
+            }
+        }
+        self.missing(id)
+    }
+
     /// Forgets a request whose response need not arrive.
     pub(in crate::check::live) fn abandon(&mut self, id: &str) {
         self.deferred.remove(id);
@@ -210,5 +242,20 @@ pub(in crate::check::live) fn lacks_id(frame: &LocatedFrame) -> bool {
     })
 }
 
+/// Returns the share of the work that is done, according to a progress notification with this token.
+fn progress(frame: &LocatedFrame, token: &str) -> Option<f64> {
+    let message = frame.json()?;
+    message.member("method").filter(|_| message.member("id").is_none())?;
+    let params = message.member("params")?;
+    params.member("progressToken")?.string().filter(|it| *it == token)?;
+    let number = |name| params.member(name)?.to::<f64>().ok();
+    let (done, total) = (number("progress")?, number("total")?);
+    (0.0 < done && done < total).then(|| done / total)
+}
+
+/// The time after which the progress of a call shows its speed.
+const MIN_MEASURED: Duration = Duration::from_millis(1500);
+/// The time by which a call may be quicker than its progress shows.
+const MAX_ERROR: Duration = Duration::from_millis(500);
 /// The minimum time that the other requests wait for a response, which healthy servers send sooner.
 const MIN_EARLY: Duration = Duration::from_millis(250);
