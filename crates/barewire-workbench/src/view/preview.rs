@@ -121,7 +121,8 @@ fn members(object: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
         let end = string_end(object, at) + 1;
         let name = Json::parse(object.get(at..end)?).ok().and_then(Text::from_json)?.to_name();
         let start = skip(object, end, b":");
-        at = value_end(object, start);
+        // A string that is cut ends after the text.
+        at = value_end(object, start).min(object.len());
         Some((name, object.get(start..at)?.trim_ascii_end()))
     })
 }
@@ -131,7 +132,7 @@ fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = if array.starts_with(b"[") { 1 } else { array.len() };
     std::iter::from_fn(move || {
         let start = skip(array, at, b",");
-        at = value_end(array, start);
+        at = value_end(array, start).min(array.len());
         array.get(start..at).map(<[u8]>::trim_ascii_end).filter(|element| !element.is_empty())
     })
 }
