@@ -215,7 +215,7 @@ pub(crate) static DUPLICATE_DEFINITIONS: Check = Check {
     sentence: "a URI, a name or a template is listed twice",
     level: Level::Stated,
     rules: &[&RESOURCE_URIS, &PROMPT_NAMES, &TEMPLATE_URIS],
-    remedy: "Keep definitions in a map by their URI or name. If pages overlap, derive each cursor from the last element.",
+    remedy: "Keep definitions in a map by URI or name. If pages overlap, derive each cursor from the last element.",
     example: r#"{"resources":[{"uri":"file:///a","name":"a"},{"uri":"file:///a","name":"a, again"}]}"#,
     see: &["tool-names", "confusable-names", "pagination"],
     ..DEFINITIONS

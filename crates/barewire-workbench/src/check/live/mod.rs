@@ -15,6 +15,7 @@ mod http_client;
 mod http_probes;
 mod in_flight;
 mod io_thread;
+mod lists;
 mod misuse;
 mod modern;
 mod ordinary;

@@ -100,7 +100,8 @@ fn names_that_look_alike_are_found_over_pages() {
         findings(&(open + &pages)).iter().map(|it| format!("{} {}", it.check.id, it.detail)).collect::<Vec<_>>()
     };
     assert_eq!(two("greet", "meet"), NOTHING);
-    assert_eq!(two("greet", "greet"), NOTHING);
+    // The same name twice is no likeness.
+    assert_eq!(two("greet", "greet"), ["duplicate-definitions two prompts have the name greet"]);
     let expected = "confusable-names the prompts greet and grеet (U+0435) differ only in letters that look alike";
     assert_eq!(two("greet", "gr\\u0435et"), [expected]);
     assert_eq!(two("greet", "Greet"), ["confusable-names the prompts greet and Greet differ only in case or width"]);
@@ -113,4 +114,15 @@ fn a_finding_is_reported_once_for_each_server() {
         format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n{}\n", list.replace("ID", id))
     };
     assert_eq!(findings(&format!("{OPEN}{}{}", once("1"), once("2"))).len(), 1);
+}
+
+#[test]
+fn a_uri_that_is_listed_twice_is_found() {
+    let list = |uris: [&str; 2]| {
+        let uris = uris.map(|uri| format!(r#"{{"uri":"{uri}","name":"a"}}"#));
+        found_in("resources/list", &format!("[{}]", uris.join(",")))
+    };
+    assert_eq!(list(["file:///a", "file:///b"]), NOTHING);
+    let expected = "duplicate-definitions /result/resources/1/uri two resources have the URI file:///a";
+    assert_eq!(list(["file:///a", "file:///a"]), [expected]);
 }
