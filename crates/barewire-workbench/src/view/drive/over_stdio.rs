@@ -97,11 +97,11 @@ async fn send(
                 frame.as_slice()
             }
         };
-        let time = clock.now();
+        // Copied before they are written: the response of a fast program must not be seen before its request.
+        copies.bytes(SINGLE_CONNECTION, Stream::ToServer, bytes, clock.now());
         if to.write_all(bytes).await.is_err() || to.flush().await.is_err() {
             break;
         }
-        copies.bytes(SINGLE_CONNECTION, Stream::ToServer, bytes, time);
     }
     copies.note(SINGLE_CONNECTION, Note::Eof(Stream::ToServer));
 }
