@@ -409,9 +409,9 @@ pub(super) const LISTS: &[(&str, &str)] =
     &[("tools", "tools/list"), ("resources", "resources/list"), ("prompts", "prompts/list")];
 
 /// Ids that servers easily alter: digits in a string, an empty string, escapes, zero, a negative integer, a long
-/// string.
+/// string. None has the value of an ordinary id: a late response to that would look like an altered one to this.
 const UNUSUAL_IDS: &[&str] =
-    &["\"7\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\""];
+    &["\"700007\"", "\"\"", "\"a\\u00e4\\n\\\"\"", "0", "-1", "\"00000000-0000-4000-8000-000000000000\""];
 
 /// 2^53 + 1, the first integer that a 64-bit float cannot hold.
 const BEYOND_2_53: &str = "9007199254740993";
