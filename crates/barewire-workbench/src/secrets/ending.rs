@@ -77,7 +77,12 @@ fn end_of_key(view: &TextView<'_>, start: usize) -> EndSearch {
             [] | [b':'] if view.more => return EndSearch::After(at),
             [b':', b' ', ..] => {
                 let rest = &text[at..text.len().min(line + MAX_KEY_HEADER)];
-                at += memchr2(b'\n', b'"', rest).unwrap_or(rest.len());
+                match memchr2(b'\n', b'"', rest) {
+                    Some(end) => at += end,
+                    // A header is taken whole, so that it ends at the same byte however the text is split.
+                    None if view.more && text.len() < line + MAX_KEY_HEADER => return EndSearch::After(at),
+                    None => at += rest.len(),
+                }
             }
             _ => return EndSearch::At(at),
         }

@@ -1,9 +1,17 @@
 //! Streams that break and are resumed.
 
-use barewire::server::http::HttpLimits;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use barewire::Server;
+use barewire::server::Call;
+use barewire::server::http::{EventId, EventStore, HttpLimits, MemoryEvents, ReplayFuture};
+use bytes::Bytes;
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::TestSite;
+use crate::eventually::eventually;
 use crate::wire::{Events, call};
 
 fn held(id: u64, ms: u64) -> serde_json::Value {
@@ -155,4 +163,74 @@ async fn the_get_stream_is_resumed_where_it_broke() {
     );
     handle.remove_tool("ask");
     assert_eq!(events.next().await.expect("an event").id.as_deref(), Some("0-2"), "and none twice");
+}
+
+/// A store that keeps nothing while it is full.
+#[derive(Clone, Default)]
+struct FullEvents(Arc<(MemoryEvents, AtomicBool)>);
+
+impl EventStore for FullEvents {
+    fn keep(&self, session: &str, id: EventId, message: Bytes) {
+        if !self.0.1.load(Ordering::SeqCst) {
+            self.0.0.keep(session, id, message);
+        }
+    }
+
+    fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a> {
+        self.0.0.after(session, id)
+    }
+
+    fn forget(&self, session: &str) {
+        self.0.0.forget(session);
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_of_events_that_the_store_has_refused() {
+    if crate::NODES > 1 {
+        // Several nodes have the store of their cluster; the tests of `barewire-redis` fill it.
+        return;
+    }
+    let events = FullEvents::default();
+    let (steps, seen) = watch::channel(0);
+    let done = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&done);
+    let walk = move |call: Call| {
+        let (mut seen, counted) = (seen.clone(), Arc::clone(&counted));
+        async move {
+            for step in 1..3 {
+                let _ = seen.wait_for(|steps| *steps >= step).await;
+                call.progress(step, None, None).await?;
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            let _ = seen.wait_for(|steps| *steps == 3).await;
+            Ok::<_, barewire::peer::CallError>("there")
+        }
+    };
+    let server = Server::new("test", "1").tool("walk", "Takes steps", walk);
+    let mut limits = HttpLimits::default();
+    limits.connections = 1;
+    let site = TestSite::of(server.http().events(events.clone()).limits(limits)).await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    let mut message = call(1, "walk", json!({}));
+    message["params"]["_meta"] = json!({"progressToken": 1});
+    wire.post(&[&session], &message).await;
+    steps.send_replace(1);
+    let mut stream = Events::of(wire).await;
+    let primed = stream.next().await.expect("an event").id.expect("an id");
+    let first = stream.next().await.expect("an event").id.expect("an id");
+    drop(stream);
+    // Only one connection is allowed: that this one is served means that the server has seen the end of the first.
+    let mut wire = site.connect().await;
+    let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
+    assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
+    events.0.1.store(true, Ordering::SeqCst);
+    steps.send_replace(2);
+    eventually("the second step is done", || done.load(Ordering::SeqCst) == 2).await;
+    for id in [&primed, &first] {
+        wire.get(&[&session, &format!("Last-Event-ID: {id}")]).await;
+        assert_eq!(wire.answer().await.refusal(), (400, -32600), "{id}");
+    }
+    steps.send_replace(3);
 }

@@ -15,8 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// A store of sent events, from which a legacy client can resume a broken stream.
 ///
 /// [`Self::keep`] must return quickly, because the server calls it before sending each event: a store on another
-/// machine should write in the background. If an event is missing when a client resumes, the client does not get that
-/// event.
+/// machine should write in the background. If an event is missing when a client resumes, the client is told so.
 pub trait EventStore: Send + Sync + 'static {
     /// Stores a message that is sent with this event id in this session. The ids of one stream only increase. Event 0
     /// has no message that is sent: clients resume after it if they got no other event.

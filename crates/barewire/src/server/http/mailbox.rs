@@ -244,10 +244,10 @@ impl Mailbox {
     /// Marks the mailbox as finished without a response.
     pub(super) fn end_without_answer(&self) {
         {
-            let mut state = self.lock();
-            state.last += 1;
+            let state = self.lock();
             if state.phase == ResponsePhase::Streaming {
-                self.shared.events.end(&self.shared.session, EventId { stream: self.stream, sequence: state.last });
+                let end = EventId { stream: self.stream, sequence: state.last + 1 };
+                self.shared.events.end(&self.shared.session, end);
             }
         }
         self.finish();

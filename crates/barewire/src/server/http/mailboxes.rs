@@ -67,7 +67,9 @@ impl Mailboxes {
             (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
             (None, _) => return None,
         };
-        let reader = mailbox.map(StreamReader::open);
+        let reader = mailbox.clone().map(StreamReader::open);
+        // The reader gets what follows this. Only the reader takes messages, so it stays so until it is polled.
+        let taken = mailbox.map_or(0, |mailbox| mailbox.last_taken());
         // Adds the events that were sent while the earlier events were fetched. The reader gets later events itself; if
         // there is no reader, there are none.
         let last = replay.last().map_or(id, |(last, _)| *last);
@@ -77,7 +79,9 @@ impl Mailboxes {
             None if is_stored => return None,
             None => {}
         }
-        Some(ResumedStream { reader, replay })
+        // A store that has refused an event may not know that it is missing.
+        let last = replay.last().map_or(id, |(last, _)| *last);
+        (last.sequence >= taken).then_some(ResumedStream { reader, replay })
     }
 
     /// Returns the mailbox of a stream, if messages can still be added to it.
