@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use checked::{catalogue, each_fault_is_found, faults, findings, fixture, with_status};
 use http_server::{HttpServer, PROGRAM, TOKEN};
@@ -133,15 +134,21 @@ fn every_fault_is_found_by_its_check_and_by_no_other() {
 /// Some twenty requests get no response, and each would cost the patience. They are waited for at once.
 #[test]
 fn a_server_that_never_answers_errors_costs_the_patience_a_few_times() {
-    let server = Faulty::new(&["--no-errors"]);
-    let began = std::time::Instant::now();
-    let (report, _) = check(&["--patience", "2", "--url", &server.url]);
-    let took = began.elapsed();
+    let timed = |flags: &[&str]| {
+        let server = Faulty::new(flags);
+        let began = Instant::now();
+        let (report, _) = check(&["--patience", "3", "--url", &server.url]);
+        (report, began.elapsed())
+    };
+    // What a busy machine needs for everything else.
+    let (_, healthy) = timed(&[]);
+    let (report, took) = timed(&["--no-errors"]);
     let failed = with_status(&report, "fail");
     for id in ["unknown-method", "invalid-params", "http-origin", "http-host", "http-header-mirroring"] {
         assert!(failed.contains(id), "{id}: {report}");
     }
-    assert!(took < std::time::Duration::from_secs(20), "{took:?}, with a patience of 2 s: {failed:?}");
+    let most = healthy * 2 + Duration::from_secs(8 * 3);
+    assert!(took < most, "{took:?} instead of {healthy:?}, with a patience of 3 s: {failed:?}");
 }
 
 #[test]
