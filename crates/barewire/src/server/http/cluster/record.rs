@@ -29,6 +29,9 @@ pub(super) struct SessionRecord {
     pub(super) home: u32,
     /// The nodes that have served the session.
     pub(super) nodes: BTreeSet<u32>,
+    /// The number of changes of the record, by which a node knows which of two versions is the later one.
+    #[serde(default)]
+    pub(super) changes: u64,
 }
 
 impl SessionRecord {
