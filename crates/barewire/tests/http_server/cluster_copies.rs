@@ -11,7 +11,7 @@ use barewire::server::http::HttpLimits;
 use barewire::server::http::cluster::{ClusterFuture, ClusterStore, LogEntry, MemoryCluster, MemoryNode, Record};
 use barewire::server::{Call, Resource, ServerHandle};
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::TestSite;
@@ -224,6 +224,35 @@ async fn a_subscription_is_not_missed_by_a_copy_that_is_being_made() {
     let mut events = Events::of(wire).await;
     site.handles[1].updated("a://1");
     assert_eq!(events.message().await["method"], "notifications/resources/updated");
+}
+
+/// A session is served by one node after the other, and each of them dies.
+#[tokio::test]
+async fn a_session_that_outlives_many_nodes_forgets_them() {
+    let (memory, running) = (MemoryCluster::default(), RunningHandlers::default());
+    let observer = memory.join();
+    let start = async || {
+        let node = memory.join();
+        let number = node.node();
+        (TestSite::listening(test_server_of(&running).http().cluster(node)).await, number)
+    };
+    let (first, _) = start().await;
+    let session = Wire::to(first.addr).await.initialize("2025-11-25", json!({})).await;
+    let name = format!("session/{}", session.split_once(": ").expect("a header").1);
+    let mut most = 0;
+    for _ in 0..50 {
+        let (site, number) = start().await;
+        let echo = call(1, "echo", json!({"text": "x"}));
+        assert_eq!(Wire::to(site.addr).await.ask(&[&session], &echo).await.status(), 200);
+        memory.cut_off(number, true);
+        site.running.abort();
+        let record = observer.read(&name, None).await.expect("it is there").expect("it is there");
+        let record: Value = serde_json::from_slice(&record.value).expect("JSON");
+        most = most.max(record["nodes"].as_array().expect("a list").len());
+    }
+    assert!((20..40).contains(&most), "{most}");
+    let echo = call(1, "echo", json!({"text": "x"}));
+    assert_eq!(Wire::to(first.addr).await.ask(&[&session], &echo).await.status(), 200);
 }
 
 /// A third of it is the time after which a session in use is looked for in the store.

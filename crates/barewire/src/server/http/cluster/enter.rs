@@ -1,5 +1,6 @@
 //! A request of a session -> the session on this node: known here, or copied from the store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use barewire_proto::http::Rejection;
@@ -110,14 +111,16 @@ impl ClusterNode {
         requester: Requester<'_>,
     ) -> Result<Option<SessionUse>, Rejection> {
         let name = record_name(id);
+        let Some(read) = SessionRecord::read(&record.value).filter(|record| requester.may_use(record)) else {
+            return Ok(None);
+        };
+        let dead = self.dead_among(&read.nodes).await;
         let join = |record: &SessionRecord| {
             let mut record = record.clone();
             record.nodes.insert(self.number);
+            record.nodes.retain(|node| !dead.contains(node));
             record
         };
-        if SessionRecord::read(&record.value).is_none_or(|record| !requester.may_use(&record)) {
-            return Ok(None);
-        }
         let changed = self.change(endpoint, &name, Some(record), join).await.map_err(|error| unavailable(&error))?;
         let Some(known) = changed else { return Ok(None) };
         let is_home = known.record.home == self.number && known.record.is_complete;
@@ -153,6 +156,16 @@ impl ClusterNode {
             update_known(admitted.session(), link, known);
         }
         Ok(Some(admitted))
+    }
+
+    /// Returns those of these nodes that are dead, if there are so many of them that they should be forgotten: a session
+    /// can outlive any number of nodes.
+    async fn dead_among(&self, nodes: &BTreeSet<u32>) -> BTreeSet<u32> {
+        if nodes.len() < MANY_NODES {
+            return BTreeSet::new();
+        }
+        let Ok(alive) = self.read_alive().await else { return BTreeSet::new() };
+        nodes.iter().copied().filter(|node| *node != self.number && !alive.contains(node)).collect()
     }
 
     /// Brings a copy to the state of its record, of which this node was not told while the copy was being made. Returns
@@ -201,3 +214,6 @@ pub(super) fn apply(session: &Session, record: &SessionRecord) {
         client.watch.set_shared_state(!is_home, record.subscriptions.iter().cloned());
     }
 }
+
+/// The number of nodes of a session from which on the dead ones among them are forgotten.
+const MANY_NODES: usize = 32;

@@ -73,7 +73,8 @@ impl SessionLink {
     /// Sets the record as it was read. Returns `false`, and does nothing, if a later one is known.
     pub(super) fn set_known(&self, known: KnownRecord) -> bool {
         let mut state = self.lock();
-        let is_later = state.as_ref().is_none_or(|before| known.record.changes >= before.record.changes);
+        let changes = known.record.changes;
+        let is_later = state.as_ref().is_none_or(|before| changes == 0 || changes >= before.record.changes);
         if is_later {
             *state = Some(known);
         }

@@ -34,7 +34,7 @@ impl ClusterNode {
             subscriptions: BTreeSet::new(),
             home: self.number,
             nodes: [self.number].into(),
-            changes: 0,
+            changes: 1,
         };
         let lifetime = endpoint.limits.session_silent.min(endpoint.limits.session_idle);
         let created = self.store.create(&record_name(&session.id), record.write(), lifetime).await;
