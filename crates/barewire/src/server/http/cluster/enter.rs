@@ -141,12 +141,13 @@ impl ClusterNode {
         // The handshake is repeated here, with what was agreed on. Its answer is dropped.
         session.deliver(known.record.initialize());
         apply(&session, &known.record);
+        if let (Some(seen), Some(client)) = (seen_changes, session.facts.client.get()) {
+            // At once, so that nothing is told twice: a change from now on notifies the watch too.
+            endpoint.shared.registry.add_late_watch(&client.watch, seen);
+        }
         let admitted = self.with_room(endpoint, || endpoint.sessions.admit_copy(&session, &endpoint.log)).await;
         let admitted = admitted.ok_or_else(no_room_for_session)?;
         if Arc::ptr_eq(admitted.session(), &session) {
-            if let (Some(seen), Some(client)) = (seen_changes, session.facts.client.get()) {
-                endpoint.shared.registry.add_late_watch(&client.watch, seen);
-            }
             tokio::spawn(Arc::clone(&session).run(Arc::downgrade(endpoint)));
             if known.record.home == self.number && !self.read_again(endpoint, &session).await {
                 return Ok(None);
