@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::connection::{Connection, short_reason};
 use crate::lease::millis;
-use crate::link::{ServerLink, is_away, is_moved};
+use crate::link::{ServerLink, is_away, is_moved, is_of_cluster};
 use crate::links::Links;
 
 /// The messages to this node.
@@ -97,9 +97,18 @@ impl Inbox {
                     }
                 }
                 Err(error) => {
-                    reader.connection = None;
                     let why = short_reason(&error, READ_WAIT + link.connector().response_timeout);
-                    if is_moved(&error) && !is_second_attempt {
+                    if is_of_cluster(&error) {
+                        // The server is there, and says so at once.
+                        tokio::time::sleep(REFUSED_PAUSE).await;
+                        return Err(StoreError::Away(why));
+                    }
+                    reader.connection = None;
+                    if is_moved(&error) {
+                        if is_second_attempt {
+                            tokio::time::sleep(REFUSED_PAUSE).await;
+                            return Err(StoreError::Away(why));
+                        }
                         is_second_attempt = true;
                         links.key_moved(&self.key, why).await?;
                         continue;

@@ -33,9 +33,10 @@
 //!
 //! The keys of a session have the same hash tag, and so have those of a task and of all leases: each command, script
 //! and transaction touches one slot. A node has one connection to each primary, and another one to the primary that has
-//! the messages to it. If a replica takes the place of a primary, or slots have moved, the nodes follow. While a slot
-//! is being moved, commands about it fail as if the server were away. If a primary dies without a replica, only the
-//! sessions in its slots are away, provided that `cluster-require-full-coverage` is `no`.
+//! the messages to it. If a replica takes the place of a primary, or slots have moved, the nodes follow, also if the
+//! old primary still answers but is cut off from the others. While a slot is being moved, commands about it fail as if
+//! the server were away. If a primary dies without a replica, only the sessions in its slots are away, provided that
+//! `cluster-require-full-coverage` is `no`.
 //!
 //! A user of an ACL needs the keys `PREFIX:*` and these commands:
 //! `+ping +get +getex +set +unlink +exists +incr +pttl +pexpire +sadd +srem +smembers +sismember +rpush +ltrim +lrange
@@ -59,7 +60,8 @@
 //!
 //! A call ends with [`StoreError::Away`](barewire::server::http::cluster::StoreError) if the server does not answer
 //! within the response timeout, one second. From then on all calls fail at once, until the connection is open again,
-//! which is tried at least once a second. A line of the log says that the server is away, and another that it is back.
+//! which is tried at least once a second. A server is connected to no more than once a second, so one that closes each
+//! connection is not flooded. A line of the log says that the server is away, and another that it is back.
 //! While no node can renew its lease, because the server is away, no lease ends.
 
 mod address;

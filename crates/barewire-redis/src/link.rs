@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use barewire::server::http::cluster::StoreError;
-use redis::{Cmd, ErrorKind, Pipeline, ServerErrorKind, Value};
-use tokio::sync::{Notify, watch};
+use redis::{Cmd, ErrorKind, Pipeline, ServerError, ServerErrorKind, Value};
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::RedisError;
 use crate::connection::{Connection, Connector, short_reason};
@@ -18,7 +19,12 @@ pub(crate) struct ServerLink {
     connector: Connector,
     state: watch::Sender<LinkState>,
     /// Told when the connection is lost.
-    pub(crate) lost: Arc<Notify>,
+    lost: Arc<Notify>,
+    /// The time at which a connection was last opened. Locked while another one is being opened.
+    opened: Mutex<Option<Instant>>,
+    /// Whether the server has said that its Redis Cluster is down. It may be cut off from the others, which do not miss
+    /// it.
+    is_cut_off: AtomicBool,
 }
 
 enum LinkState {
@@ -55,8 +61,7 @@ impl ServerLink {
     /// Opens a connection. `lost` is told when it is lost.
     pub(crate) async fn open(connector: Connector, lost: Arc<Notify>) -> Result<Self, RedisError> {
         let connection = connector.open(connector.response_timeout).await?;
-        let state = watch::Sender::new(LinkState::Connected { connection, attempt: 0 });
-        Ok(Self { connector, state, lost })
+        Ok(Self::new(connector, LinkState::Connected { connection, attempt: 0 }, lost))
     }
 
     /// Opens a connection as [`Self::open`] does. If that fails, the server is away.
@@ -65,7 +70,13 @@ impl ServerLink {
             Ok(connection) => LinkState::Connected { connection, attempt: 0 },
             Err(error) => LinkState::Away { why: error.to_string().into(), since: Instant::now(), attempt: 0 },
         };
-        Self { connector, state: watch::Sender::new(state), lost }
+        Self::new(connector, state, lost)
+    }
+
+    fn new(connector: Connector, state: LinkState, lost: Arc<Notify>) -> Self {
+        let opened = matches!(state, LinkState::Connected { .. }).then(Instant::now);
+        let (state, opened) = (watch::Sender::new(state), Mutex::new(opened));
+        Self { connector, state, lost, opened, is_cut_off: AtomicBool::new(false) }
     }
 
     pub(crate) fn connector(&self) -> &Connector {
@@ -87,6 +98,15 @@ impl ServerLink {
         matches!(*self.state.borrow(), LinkState::Away { .. })
     }
 
+    /// Whether the server has said that its Redis Cluster is down since [`Self::forget_cut_off`].
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn forget_cut_off(&self) {
+        self.is_cut_off.store(false, Ordering::Release);
+    }
+
     /// Waits until there is a connection, but not longer than this.
     pub(crate) async fn wait_connected(&self, patience: Duration) -> Result<(), StoreError> {
         let mut state = self.state.subscribe();
@@ -98,6 +118,17 @@ impl ServerLink {
 
     /// Connects again, if the connection is lost. A line of the log says so. If it fails, calls get the new reason.
     pub(crate) async fn reconnect(&self) -> Result<(), RedisError> {
+        let Ok(mut last_opened) = self.opened.try_lock() else {
+            let why = "another attempt to connect is under way".into();
+            return Err(RedisError::Unreachable { server: self.connector.address.server(), why });
+        };
+        if !self.is_away() {
+            return Ok(());
+        }
+        // A server can accept connections, and close each of them at once.
+        if let Some(at) = *last_opened {
+            tokio::time::sleep(MIN_LIFE.saturating_sub(at.elapsed())).await;
+        }
         let (lost_since, last_attempt) = match *self.state.borrow() {
             LinkState::Connected { .. } => return Ok(()),
             LinkState::Away { since, attempt, .. } => (since, attempt),
@@ -111,6 +142,7 @@ impl ServerLink {
                 }
             });
         })?;
+        *last_opened = Some(Instant::now());
         self.state.send_replace(LinkState::Connected { connection, attempt: last_attempt + 1 });
         let server = self.connector.address.server();
         tracing::info!("the store of the cluster is back: Redis at {server}, after {:.1?}", lost_since.elapsed());
@@ -135,7 +167,12 @@ impl ServerLink {
         match (is_moved(error), is_away(error)) {
             (true, _) => LinkError::Moved(why),
             // This server is there, but its cluster is not, or is moving the keys.
-            (false, true) if is_of_cluster(error) => LinkError::Store(StoreError::Away(why)),
+            (false, true) if is_of_cluster(error) => {
+                if has_answer(error, is_cluster_down) {
+                    self.is_cut_off.store(true, Ordering::Release);
+                }
+                LinkError::Store(StoreError::Away(why))
+            }
             (false, true) => {
                 self.lose(attempt, &why);
                 LinkError::Store(StoreError::Away(why))
@@ -188,32 +225,40 @@ async fn run(
     }
 }
 
-/// Whether the server does not serve, in contrast to a server that refuses this command.
+/// Whether the server does not serve, in contrast to a server that refuses this command. If that is so for one of
+/// several commands, all of them are tried again.
 pub(crate) fn is_away(error: &redis::RedisError) -> bool {
-    match error.kind() {
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed => true,
-        ErrorKind::Server(
-            ServerErrorKind::BusyLoading
-            | ServerErrorKind::MasterDown
-            | ServerErrorKind::ClusterDown
-            | ServerErrorKind::TryAgain
-            | ServerErrorKind::Ask,
-        ) => true,
-        // A password that was changed, and a server that is busy with a script of another client.
-        _ => matches!(error.code(), Some("NOAUTH" | "BUSY")),
-    }
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed)
+        || is_of_cluster(error)
+        || has_answer(error, |answer| match answer.kind() {
+            Some(kind) => matches!(kind, ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown),
+            // A password that was changed, and a server that is busy with a script of another client.
+            None => matches!(answer.code(), "NOAUTH" | "BUSY"),
+        })
 }
 
-/// Whether another server of the Redis Cluster has the keys of a command. In a transaction, the error of its end can be
-/// the only one.
+/// Whether another server of the Redis Cluster has the keys of a command.
 pub(crate) fn is_moved(error: &redis::RedisError) -> bool {
-    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Moved))
-        || (matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ExecAbort))
-            && format!("{error}").contains("MOVED"))
+    has_answer(error, |answer| answer.kind() == Some(ServerErrorKind::Moved))
 }
 
 /// Whether a server of a Redis Cluster serves, but not these keys for the moment.
-fn is_of_cluster(error: &redis::RedisError) -> bool {
-    let kind = error.kind();
-    matches!(kind, ErrorKind::Server(ServerErrorKind::ClusterDown | ServerErrorKind::TryAgain | ServerErrorKind::Ask))
+pub(crate) fn is_of_cluster(error: &redis::RedisError) -> bool {
+    has_answer(error, |answer| {
+        let kind = answer.kind();
+        is_cluster_down(answer) || matches!(kind, Some(ServerErrorKind::TryAgain | ServerErrorKind::Ask))
+    })
 }
+
+fn is_cluster_down(answer: &ServerError) -> bool {
+    answer.kind() == Some(ServerErrorKind::ClusterDown)
+}
+
+/// Whether the answer to a command, or one of the answers to several commands, is such an error.
+fn has_answer(error: &redis::RedisError, is_such: impl Fn(&ServerError) -> bool) -> bool {
+    let answers = error.clone().into_server_errors();
+    answers.is_some_and(|answers| answers.iter().any(|(_, answer)| is_such(answer)))
+}
+
+/// The minimum time between two connections that were opened.
+const MIN_LIFE: Duration = Duration::from_secs(1);

@@ -149,9 +149,9 @@ impl Links {
         match &self.engine {
             Engine::Server(link) => link.reconnect().await,
             Engine::Cluster(cluster) => {
-                if self.is_away() {
-                    // Another server may have taken the place of one that is dead.
-                    let seen = Arc::clone(&cluster.lock());
+                let seen = Arc::clone(&cluster.lock());
+                if seen.servers().iter().any(|link| link.is_away() || link.is_cut_off()) {
+                    // Another server may have taken the place of one that is dead, or cut off from the others.
                     let _ = cluster.refresh(&seen).await;
                 }
                 let table = Arc::clone(&cluster.lock());
@@ -211,7 +211,7 @@ impl Links {
 impl ClusterLinks {
     async fn open(seeds: Vec<Connector>, lost: Arc<Notify>) -> Result<Self, RedisError> {
         let this = Self { seeds, table: Mutex::default(), refreshing: tokio::sync::Mutex::default(), lost };
-        let ranges = this.ask_seeds().await?;
+        let ranges = ask(&this.seeds.iter().collect::<Vec<_>>()).await?;
         this.set(ranges).await;
         // At the start, a server that cannot be reached is more likely a mistake than a failure.
         let servers: Vec<_> = this.lock().servers().into_iter().map(Arc::clone).collect();
@@ -232,7 +232,16 @@ impl ClusterLinks {
         if !Arc::ptr_eq(seen, &table) {
             return Ok(());
         }
-        for link in table.servers().into_iter().filter(|link| !link.is_away()) {
+        // A server that is cut off from the others does not know what they have agreed on.
+        let is_cut_off = |address: &Address| {
+            let is_same = |link: &&Arc<ServerLink>| link.connector().address.server() == address.server();
+            table.servers().into_iter().find(is_same).is_some_and(|link| link.is_cut_off())
+        };
+        let mut seeds: Vec<&Connector> = self.seeds.iter().collect();
+        seeds.sort_by_key(|seed| is_cut_off(&seed.address));
+        let links: Vec<_> = table.servers().into_iter().filter(|link| !link.is_away() && !link.is_cut_off()).collect();
+        table.servers().into_iter().for_each(|link| link.forget_cut_off());
+        for link in links {
             if let Ok(answer) = link.send(Request::Command(&slots_command())).await
                 && let Some(ranges) = whole(&answer, &link.connector().address.host)
             {
@@ -240,39 +249,9 @@ impl ClusterLinks {
                 return Ok(());
             }
         }
-        let ranges = self.ask_seeds().await.map_err(|error| StoreError::Away(error.to_string()))?;
+        let ranges = ask(&seeds).await.map_err(|error| StoreError::Away(error.to_string()))?;
         self.set(ranges).await;
         Ok(())
-    }
-
-    /// Asks the servers that the URL names, one after the other, which server has which slots.
-    async fn ask_seeds(&self) -> Result<Vec<SlotRange>, RedisError> {
-        let mut first_error = None;
-        for seed in &self.seeds {
-            let asked = match seed.open(seed.response_timeout).await {
-                Ok(connection) => {
-                    let answer = connection.query(&slots_command()).await;
-                    answer.map_err(|error| match error.to_string().contains("cluster support disabled") {
-                        true => RedisError::Refused { server: seed.address.server(), why: WRITE_SERVER_URL.into() },
-                        false => seed.explain(&error),
-                    })
-                }
-                Err(error) => Err(error),
-            };
-            let found = asked.and_then(|answer| {
-                whole(&answer, &seed.address.host).ok_or_else(|| RedisError::Refused {
-                    server: seed.address.server(),
-                    why: "it does not know a server for each slot: is the Redis Cluster set up (redis-cli --cluster \
-                          check)?"
-                        .into(),
-                })
-            });
-            match found {
-                Ok(ranges) => return Ok(ranges),
-                Err(error) => first_error = first_error.or(Some(error)),
-            }
-        }
-        Err(first_error.expect("a URL has a host"))
     }
 
     /// Sets the table, with the connections that there are. Others are opened.
@@ -296,6 +275,36 @@ impl ClusterLinks {
         }
         *self.lock() = Arc::new(table);
     }
+}
+
+/// Asks servers, one after the other, which server has which slots.
+async fn ask(seeds: &[&Connector]) -> Result<Vec<SlotRange>, RedisError> {
+    let mut first_error = None;
+    for seed in seeds {
+        let asked = match seed.open(seed.response_timeout).await {
+            Ok(connection) => {
+                let answer = connection.query(&slots_command()).await;
+                answer.map_err(|error| match error.to_string().contains("cluster support disabled") {
+                    true => RedisError::Refused { server: seed.address.server(), why: WRITE_SERVER_URL.into() },
+                    false => seed.explain(&error),
+                })
+            }
+            Err(error) => Err(error),
+        };
+        let found = asked.and_then(|answer| {
+            whole(&answer, &seed.address.host).ok_or_else(|| RedisError::Refused {
+                server: seed.address.server(),
+                why: "it does not know a server for each slot: is the Redis Cluster set up (redis-cli --cluster \
+                      check)?"
+                    .into(),
+            })
+        });
+        match found {
+            Ok(ranges) => return Ok(ranges),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.expect("a URL has a host"))
 }
 
 fn slots_command() -> Cmd {

@@ -54,7 +54,8 @@ impl Redis {
     pub async fn leave(mut self) {
         self.shared.start_leaving();
         if let Some(keeper) = self.keeper.take() {
-            // The task ends within two response timeouts. It does not panic, and nothing is left to do if it did.
+            // The task ends within two response timeouts and a second. It does not panic, and nothing is left to do if
+            // it did.
             let _ = keeper.await;
         }
     }

@@ -23,7 +23,7 @@ async fn refused(url: &str) -> RedisError {
 async fn refused_in_time(url: &str) -> RedisError {
     let start = Instant::now();
     let error = refused_with(Redis::builder(), url).await;
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     error
 }
 
@@ -159,11 +159,8 @@ async fn a_server_that_is_too_old() {
 async fn a_replica() {
     let primary = RedisServer::start(&[]);
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &primary.port().to_string()]);
-    let start = Instant::now();
-    while !replica.command(&["INFO", "replication"]).contains("master_link_status:up") {
-        assert!(start.elapsed() < Duration::from_secs(20), "the replica follows its primary");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let follows = || replica.command(&["INFO", "replication"]).contains("master_link_status:up");
+    eventually("the replica follows its primary", async || follows()).await;
     let error = refused(&replica.url()).await;
     assert!(matches!(&error, RedisError::Refused { .. }) && error.to_string().contains("primary"), "{error}");
 }

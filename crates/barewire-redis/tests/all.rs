@@ -6,6 +6,7 @@ mod copies;
 mod faults;
 mod load;
 mod nodes;
+mod reconnect;
 mod redis_cluster;
 mod redis_server;
 mod speed;

@@ -1,7 +1,7 @@
 //! A server that is killed, stopped, full or replaced: every call ends, nothing that was acknowledged is lost, and the
 //! nodes come back by themselves.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Once;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use barewire::server::http::cluster::{ClusterStore, LogEntry, StoreError};
 use barewire_redis::Redis;
 use bytes::Bytes;
 
+use crate::copies::eventually;
 use crate::redis_server::{RedisServer, new_folder};
 
 /// Writes the log to a text of the thread. Each test has a thread, and a runtime that uses no other.
@@ -47,14 +48,13 @@ impl io::Write for ThreadLog {
     }
 }
 
-/// Waits until the node is connected again, and returns how long that took.
-async fn wait_back(node: &Redis) -> Duration {
+/// Waits until the node is connected again.
+async fn wait_back(node: &Redis) {
     let start = Instant::now();
     while node.is_away() || node.nodes().await.is_err() {
-        assert!(start.elapsed() < Duration::from_secs(15), "the node comes back");
+        assert!(start.elapsed() < Duration::from_secs(60), "the node comes back");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    start.elapsed()
 }
 
 fn entry(name: &str, entry: String) -> LogEntry {
@@ -69,25 +69,30 @@ async fn what_was_acknowledged_survives_a_kill() {
     let (one, other) = (server.join().await, server.join().await);
     ThreadLog::record();
 
-    let (mut records, mut entries, mut sent) = (0u32, 0u32, 0u32);
-    let killed = tokio::task::spawn_blocking(move || {
-        std::thread::sleep(Duration::from_millis(700));
+    let [records, entries, sent] = [const { Cell::new(0u32) }; 3];
+    let add = |count: &Cell<u32>| count.set(count.get() + 1);
+    let kill = async {
+        while [&records, &entries, &sent].iter().any(|count| count.get() < 50) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         server.kill();
-        server
-    });
+    };
     let write_records = async {
-        while one.create(&format!("session/{records}"), records.to_string().into(), RECORD_LIFETIME).await.is_ok() {
-            records += 1;
+        let create = async |number: u32| {
+            one.create(&format!("session/{number}"), number.to_string().into(), RECORD_LIFETIME).await
+        };
+        while create(records.get()).await.is_ok() {
+            add(&records);
         }
     };
     let write_entries = async {
-        while one.append(vec![entry("session/log/events", entries.to_string())]).await.is_ok() {
-            entries += 1;
+        while one.append(vec![entry("session/log/events", entries.get().to_string())]).await.is_ok() {
+            add(&entries);
         }
     };
     let write_messages = async {
-        while one.send(other.node(), sent.to_string().into()).await.is_ok() {
-            sent += 1;
+        while one.send(other.node(), sent.get().to_string().into()).await.is_ok() {
+            add(&sent);
         }
     };
     let mut received: Vec<Bytes> = Vec::new();
@@ -96,9 +101,8 @@ async fn what_was_acknowledged_survives_a_kill() {
             received.extend(messages);
         }
     };
-    let ((), (), (), (), server) = tokio::join!(write_records, write_entries, write_messages, read_messages, killed);
-    let mut server = server.expect("no panic");
-    assert!(records > 10 && entries > 10 && sent > 10, "{records} records, {entries} entries, {sent} messages");
+    tokio::join!(write_records, write_entries, write_messages, read_messages, kill);
+    let [records, entries, sent] = [records, entries, sent].map(Cell::into_inner);
     assert!(one.is_away() && other.is_away());
 
     server.restart();
@@ -118,7 +122,7 @@ async fn what_was_acknowledged_survives_a_kill() {
     assert!(is_complete(&found, entries), "{} of {entries} entries", found.len());
     one.send(other.node(), "end".into()).await.unwrap();
     while received.last().is_none_or(|last| last != "end") {
-        let messages = tokio::time::timeout(Duration::from_secs(10), other.receive()).await;
+        let messages = tokio::time::timeout(Duration::from_secs(60), other.receive()).await;
         received.extend(messages.expect("the message that was sent last arrives").unwrap_or_default());
     }
     received.pop();
@@ -135,10 +139,11 @@ async fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_for_two_seconds() {
+async fn a_server_that_stops_for_a_while() {
     let server = RedisServer::start(&[]);
-    // With the default timeout of one second.
-    let join = async || Redis::connect(&server.url()).await.expect("the server runs");
+    let timeout = Duration::from_secs(3);
+    let builder = || Redis::builder().response_timeout(timeout);
+    let join = async || builder().connect(&server.url()).await.expect("the server runs");
     let (one, other) = (join().await, join().await);
     one.create("session/a", "value".into(), RECORD_LIFETIME).await.unwrap().unwrap();
     ThreadLog::record();
@@ -151,33 +156,29 @@ async fn a_server_that_stops_for_two_seconds() {
     });
     for (read, time) in all(calls).await {
         assert!(matches!(read, Err(StoreError::Away(_))), "{read:?}");
-        assert!(time < Duration::from_secs(5), "together, within one response timeout: {time:?}");
+        assert!(time < timeout * 10, "together, within one response timeout: {time:?}");
     }
-    let (mut fast_calls, refused) = (0, Instant::now());
-    while refused.elapsed() < Duration::from_secs(1) {
-        let start = Instant::now();
+    let start = Instant::now();
+    for _ in 0..100 {
         let created = one.create("session/b", "value".into(), RECORD_LIFETIME).await;
         assert!(matches!(created, Err(StoreError::Away(_))), "{created:?}");
-        assert!(start.elapsed() < Duration::from_millis(900), "without the response timeout: {:?}", start.elapsed());
-        fast_calls += 1;
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(fast_calls > 5 && one.is_away(), "{fast_calls}");
+    assert!(start.elapsed() < timeout * 10, "without the response timeout: {:?}", start.elapsed());
+    assert!(one.is_away());
     let start = Instant::now();
     let received = one.receive().await;
     assert!(matches!(received, Err(StoreError::Away(_))), "{received:?}");
     let waited = start.elapsed();
-    assert!((Duration::from_millis(500)..Duration::from_secs(5)).contains(&waited), "after a while: {waited:?}");
+    assert!((Duration::from_millis(500)..timeout * 10).contains(&waited), "after a while: {waited:?}");
     server.signal("CONT");
-    let time = wait_back(&one).await;
-    assert!(time < Duration::from_secs(3), "{time:?}");
+    wait_back(&one).await;
     assert_eq!(one.read("session/a", None).await.unwrap().unwrap().value, "value");
     wait_back(&other).await;
     other.send(one.node(), "hello".into()).await.unwrap();
     assert_eq!(one.receive().await, Ok(vec![Bytes::from_static(b"hello")]));
     let lines = ThreadLog::lines();
     assert_eq!(lines.len(), 4, "two nodes went and are back: {lines:#?}");
-    assert!(lines.iter().any(|line| line.contains("no answer within 1s")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("no answer within 3s")), "{lines:#?}");
 }
 
 /// A full server refuses what needs memory, and is not away. Its nodes stay alive.
@@ -208,7 +209,7 @@ async fn a_server_that_is_full() {
     assert!(is_full(&sent.clone().unwrap_err()), "{sent:?}");
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert!(!one.is_away() && !other.is_away());
-    assert_eq!(one.nodes().await.unwrap().len(), 2, "leases are renewed without memory");
+    eventually("leases are renewed without memory", async || one.nodes().await.unwrap().len() == 2).await;
     server.command(&["CONFIG", "SET", "maxmemory", "8mb"]);
     for number in 0..number {
         assert_eq!(one.remove(&format!("large/{number}")).await, Ok(true));
@@ -229,9 +230,9 @@ async fn a_server_that_becomes_a_replica() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!one.is_away());
     server.command(&["REPLICAOF", "NO", "ONE"]);
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    one.create("session/b", "value".into(), RECORD_LIFETIME).await.unwrap().unwrap();
-    assert_eq!(one.nodes().await, Ok(vec![one.node()]));
+    let create = async || one.create("session/b", "value".into(), RECORD_LIFETIME).await;
+    eventually("it accepts changes again", async || matches!(create().await, Ok(Some(_)))).await;
+    eventually("the node is alive", async || one.nodes().await == Ok(vec![one.node()])).await;
 }
 
 /// The server cannot write its file, so it refuses all changes. No node can renew its lease, so no lease ends.
@@ -247,7 +248,7 @@ async fn a_server_whose_disk_fails() {
     server.command(&["BGSAVE"]);
     let start = Instant::now();
     let refused = loop {
-        assert!(start.elapsed() < Duration::from_secs(10), "the server fails to write its file");
+        assert!(start.elapsed() < Duration::from_secs(60), "the server fails to write its file");
         tokio::time::sleep(Duration::from_millis(50)).await;
         if let Err(error) = one.send(other.node(), "x".into()).await {
             break error;
@@ -260,8 +261,12 @@ async fn a_server_whose_disk_fails() {
     assert_eq!(one.nodes().await.unwrap().len(), 2);
     server.command(&["CONFIG", "SET", "save", ""]);
     one.send(other.node(), "x".into()).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(other.nodes().await.unwrap().len(), 2);
+    eventually("both renew their leases", async || {
+        let renewed = server.command(&["PTTL", &format!("barewire:{{nodes}}:lease:{}", one.node())]);
+        let left: u64 = renewed.trim().trim_start_matches(':').parse().expect("a number");
+        left > 24 * 3600 * 1000 && other.nodes().await.unwrap().len() == 2
+    })
+    .await;
 }
 
 /// The password is changed while no node is connected: the reason for being away is the new one.
@@ -273,7 +278,7 @@ async fn a_server_with_another_password() {
     server.restart_with(&["--requirepass", "secret"]);
     let start = Instant::now();
     let error = loop {
-        assert!(start.elapsed() < Duration::from_secs(10), "the reason is told");
+        assert!(start.elapsed() < Duration::from_secs(60), "the reason is told");
         match one.nodes().await {
             Err(StoreError::Away(why)) if why.contains("asks for a password") => break why,
             _ => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -304,10 +309,10 @@ async fn connections_that_are_closed() {
             }
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        let _ = one.send(other.node(), "end".into()).await;
+        eventually("the end is sent", async || one.send(other.node(), "end".into()).await.is_ok()).await;
     };
     let receive = async {
-        while received.last().is_none_or(|last: &Bytes| last != "end") && start.elapsed() < Duration::from_secs(20) {
+        while received.last().is_none_or(|last: &Bytes| last != "end") && start.elapsed() < Duration::from_secs(120) {
             received.extend(other.receive().await.unwrap_or_default());
         }
     };

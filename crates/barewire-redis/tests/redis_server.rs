@@ -95,7 +95,7 @@ impl RedisServer {
 
     fn wait_ready(&mut self) -> bool {
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(20) {
+        while start.elapsed() < Duration::from_secs(60) {
             if self.child.try_wait().expect("it is our child").is_some() {
                 return false;
             }
@@ -179,7 +179,7 @@ fn spawn(folder: &Path, port: u16, options: &[String]) -> Child {
 
 fn try_command(port: u16, words: &[&str]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let mut text = format!("*{}\r\n", words.len());
     for word in words {
         text.push_str(&format!("${}\r\n{word}\r\n", word.len()));

@@ -1,10 +1,11 @@
 //! The promises of the library's trait.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use barewire::server::http::cluster::{ClusterStore, LogEntry, StoreError, check_store};
 use bytes::Bytes;
 
+use crate::copies::eventually;
 use crate::redis_server::{RedisServer, patient};
 
 #[tokio::test]
@@ -20,11 +21,8 @@ async fn what_one_command_touches_is_in_one_slot() {
     let slots: Vec<String> = (0..16384).map(|slot| slot.to_string()).collect();
     let all: Vec<&str> = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).collect();
     assert_eq!(server.command(&all), "+OK\r\n");
-    let start = Instant::now();
-    while !server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
-        assert!(start.elapsed() < Duration::from_secs(20), "a cluster of one server");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let is_ok = || server.command(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+    eventually("a cluster of one server", async || is_ok()).await;
     check_store(|| server.join()).await;
     let slot = |key: &str| server.command(&["CLUSTER", "KEYSLOT", key]);
     assert_eq!(slot("barewire:{session/a}"), slot("barewire:{session/a}/events"));
@@ -91,8 +89,11 @@ async fn what_was_read_does_not_stay_in_the_inbox() {
         count += one.receive().await.unwrap().len();
     }
     // What was returned last is removed when the next call begins.
-    let _ = tokio::time::timeout(Duration::from_millis(200), one.receive()).await;
-    assert_eq!(server.command(&["XLEN", &inbox]), ":0\r\n");
+    eventually("the inbox is empty", async || {
+        let _ = tokio::time::timeout(Duration::from_millis(200), one.receive()).await;
+        server.command(&["XLEN", &inbox]) == ":0\r\n"
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -118,8 +119,7 @@ async fn extreme_lifetimes_are_accepted() {
     one.create("record/long", "value".into(), Duration::MAX).await.unwrap().unwrap();
     one.read("record/long", Some(Duration::MAX)).await.unwrap().unwrap();
     one.create("record/short", "value".into(), Duration::ZERO).await.unwrap().unwrap();
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(one.read("record/short", None).await, Ok(None));
+    eventually("it expires at once", async || one.read("record/short", None).await == Ok(None)).await;
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ impl Node {
         });
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let mut stream = TcpStream::connect(self.addr).expect("it serves");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
         let name = if name.is_empty() { String::new() } else { format!("Mcp-Name: {name}\r\n") };
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
@@ -153,7 +153,7 @@ fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < Duration::from_secs(30), "not in time: {what}");
+        assert!(start.elapsed() < Duration::from_secs(60), "not in time: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -195,8 +195,9 @@ fn the_tasks_of_a_node_that_is_killed_fail_or_run_once_more() {
     first.kill();
     let killed = Instant::now();
     let failed = next_event(&mut events, |event| event["params"]["status"] == "failed");
+    // Long before its time is over, which is two minutes.
     let took = killed.elapsed();
-    assert!(took < NODE_LEASE + Duration::from_secs(4), "{took:?}");
+    assert!(took < NODE_LEASE + Duration::from_secs(40), "{took:?}");
     let why = failed["params"]["error"]["message"].as_str().expect("text");
     assert!(why.contains("node that ran this task is gone"), "{failed}");
     let completed = nodes[2].until(&restarting, "completed");
@@ -221,7 +222,7 @@ fn a_result_is_stored_when_redis_is_back() {
         let refused = nodes[node].ask(method, params);
         let why = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("an error: {refused}"));
         assert!(why.contains("cannot reach the store of its tasks"), "{why}");
-        assert!(asked.elapsed() < Duration::from_secs(15), "nothing hangs: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(60), "nothing hangs: {:?}", asked.elapsed());
     }
     *handlers.is_open.lock().unwrap() = true;
     redis.restart();

@@ -5,6 +5,8 @@
 mod auth;
 #[path = "http_server/cluster.rs"]
 mod cluster;
+#[path = "http_server/cluster_copies.rs"]
+mod cluster_copies;
 #[path = "http_server/cluster_tasks.rs"]
 mod cluster_tasks;
 mod eventually;

@@ -194,8 +194,8 @@ async fn an_idle_session_takes_less_than_2_kib_in_redis() {
     assert!((200..2048).contains(&each), "{each} bytes");
 }
 
-/// Commands of the lease and of the inbox go on beside the calls; none of these is among them. The first call of a minute
-/// also extends the life of the session.
+/// Commands of the lease and of the inbox go on beside the calls; none of these is among them. The first call of a
+/// minute also extends the life of the session.
 #[tokio::test]
 async fn a_legacy_call_is_one_command_and_a_modern_one_none() {
     let redis = RedisServer::start(&[]);

@@ -189,9 +189,10 @@ impl<O: Outlet + 'static> Exchanges<O> {
         // One more reference is that of this value.
         let is_quiet = state.dispatcher.is_done() && Arc::strong_count(&self.queue) == QUEUE_HOLDERS + 1 + handles;
         drop(state);
-        // What another thread has added while this one held the lock is left to the driver.
+        // What another thread has added while this one held the lock is left to the driver. The driver may also have
+        // failed to get the lock when it was to wait for a timeout of what is in flight.
         let is_left = !self.inbox().is_empty() || !self.queue.is_empty();
-        if is_left {
+        if !is_quiet || is_left {
             self.queue.wake();
         }
         is_quiet && !is_left

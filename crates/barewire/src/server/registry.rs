@@ -160,13 +160,15 @@ impl Registry {
         Some(work(&mut history.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Returns the number of changes so far, of which all watches have been notified; `None` while one is being notified.
+    /// Returns the number of changes so far, of which all watches have been notified; `None` while one is being
+    /// notified.
     #[cfg(feature = "http")]
     pub(super) fn settled_changes(&self) -> Option<u64> {
         self.with_history(|history| history.settled()).flatten()
     }
 
-    /// Registers a watch, and notifies it of the changes after the first `seen` ones, as far as it is watching for them.
+    /// Registers a watch, and notifies it of the changes after the first `seen` ones, as far as it is watching for
+    /// them.
     #[cfg(feature = "http")]
     pub(super) fn add_late_watch(self: &Arc<Self>, watch: &Arc<ChangeWatch>, seen: u64) {
         self.add_watch(watch);

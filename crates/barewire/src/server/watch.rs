@@ -102,8 +102,8 @@ impl ChangeWatch {
         state.changes.updated.remove(uri);
     }
 
-    /// Sets whether another node of the cluster notifies the client, and the resources that the client has subscribed to
-    /// on any node.
+    /// Sets whether another node of the cluster notifies the client, and the resources that the client has subscribed
+    /// to on any node.
     #[cfg(feature = "http")]
     pub(super) fn set_shared_state(&self, is_paused: bool, uris: impl IntoIterator<Item = String>) {
         let mut state = self.lock();

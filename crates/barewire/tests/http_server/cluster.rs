@@ -1,5 +1,7 @@
 //! What nodes of a cluster do for each other, and what happens when one of them dies or the store is away.
 
+use std::time::{Duration, Instant};
+
 use barewire::Server;
 use barewire::mcp::LoggingLevel;
 use barewire::server::http::cluster::{ClusterStore, MemoryCluster};
@@ -7,6 +9,7 @@ use barewire::server::{Call, Tool};
 use serde_json::{Value, json};
 
 use crate::TestSite;
+use crate::eventually::DEADLINE;
 use crate::site::{RunningHandlers, test_server_of};
 use crate::wire::{Events, Wire, call};
 
@@ -56,6 +59,14 @@ impl Cluster {
         wire.request(&format!("GET {path}"), &["Host: localhost"], "").await;
         let response = wire.answer().await;
         (response.status(), response.body)
+    }
+
+    /// Returns the number of round trips of a node to the store that have succeeded.
+    async fn round_trips(&self, node: usize) -> u64 {
+        let (_, metrics) = self.read(node, "/metrics").await;
+        let name = "barewire_store_round_trips_total{outcome=\"succeeded\"} ";
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).expect("the metric");
+        line.parse().expect("a number")
     }
 
     /// Opens the GET stream of a session, or resumes a stream.
@@ -243,16 +254,27 @@ async fn without_the_store_known_sessions_go_on_and_new_ones_are_refused() {
     assert_eq!(cluster.read(0, "/readyz").await.0, 200);
 }
 
+/// A node has the sealing keys before its first request.
+#[tokio::test]
+async fn a_node_that_has_served_nothing_serves_modern_calls_without_the_store() {
+    let cluster = Cluster::new().await;
+    let start = Instant::now();
+    // One reads the keys, and makes them if there are none.
+    while cluster.round_trips(2).await == 0 {
+        assert!(start.elapsed() < DEADLINE, "the node reads the keys");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    cluster.memory.cut_off(cluster.numbers[2], true);
+    let echo = json!({"name": "echo", "arguments": {"text": "x"}});
+    let answer = cluster.connect(2).await.ask_modern(1, "tools/call", echo).await;
+    assert_eq!(answer.status(), 200, "{}", answer.body);
+}
+
 #[tokio::test]
 async fn a_plain_modern_call_costs_no_round_trip_and_a_legacy_one_costs_one() {
     let cluster = Cluster::new().await;
     let session = cluster.initialize(0, json!({})).await;
-    let round_trips = async || -> u64 {
-        let (_, metrics) = cluster.read(0, "/metrics").await;
-        let name = "barewire_store_round_trips_total{outcome=\"succeeded\"} ";
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name)).expect("the metric");
-        line.parse().expect("a number")
-    };
+    let round_trips = async || cluster.round_trips(0).await;
     let before = round_trips().await;
     let mut wire = cluster.connect(0).await;
     for id in 0..100 {

@@ -331,8 +331,8 @@ impl Mailbox {
         StreamPosition { stream: self.stream, last: state.last, taken: state.last_taken() }
     }
 
-    /// Ends the mailbox, so that nothing that is added later is stored. Returns `false`, and does nothing, if the stream
-    /// is not at this position any more.
+    /// Ends the mailbox, so that nothing that is added later is stored. Returns `false`, and does nothing, if the
+    /// stream is not at this position any more.
     pub(super) fn close_at(&self, position: StreamPosition) -> bool {
         let mut state = self.lock();
         let is_same = state.reader.is_none() && self.position_in(&state) == position;

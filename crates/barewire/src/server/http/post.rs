@@ -26,8 +26,8 @@ use super::standalone::{self, StandaloneEvents, StandaloneResponse, StandaloneSt
 use super::{HttpCaller, Principal, receive, scopes};
 use crate::headers::HeaderMapView;
 
-/// Reads the message of a POST, delivers it to its handler, and returns the response when it is known whether the response
-/// is one message or a stream.
+/// Reads the message of a POST, delivers it to its handler, and returns the response when it is known whether the
+/// response is one message or a stream.
 pub(super) async fn post<B>(
     endpoint: &Arc<HttpEndpoint>,
     headers: &HeaderMapView<'_>,

@@ -215,8 +215,8 @@ impl Session {
         !self.is_in_use() && self.running.used() == 0
     }
 
-    /// Whether nothing of the session is left on this node but what a new copy would have too, besides the messages that
-    /// its client has not read.
+    /// Whether nothing of the session is left on this node but what a new copy would have too, besides the messages
+    /// that its client has not read.
     pub(super) fn is_quiet(&self) -> bool {
         // The task that tells the client of changes has a handle.
         let handles = usize::from(self.is_handshake_complete());
@@ -289,7 +289,8 @@ impl Session {
         }
     }
 
-    /// Keeps the record of the session while it is in use here. Never returns.
+    /// Keeps the record of the session while it is in use here. Returns if it is gone: another node may have ended the
+    /// session before it knew of this copy.
     async fn keep_record(&self, endpoint: &Weak<HttpEndpoint>) {
         if self.link.is_none() {
             return std::future::pending().await;
@@ -299,8 +300,9 @@ impl Session {
             if let Some(endpoint) = endpoint.upgrade()
                 && let Some(node) = &endpoint.cluster
                 && !self.is_idle()
+                && !node.keep(&endpoint, &self.id).await
             {
-                node.keep(&endpoint, &self.id).await;
+                return;
             }
         }
         std::future::pending().await

@@ -1,5 +1,5 @@
-//! One stream of a legacy session, as one connection reads it: stored events first, then those that follow, from a mailbox
-//! on this node or from another node of the cluster.
+//! One stream of a legacy session, as one connection reads it: stored events first, then those that follow, from a
+//! mailbox on this node or from another node of the cluster.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

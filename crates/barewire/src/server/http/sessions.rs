@@ -85,8 +85,8 @@ impl Sessions {
         self.lock().by_id.get(id).filter(|session| !session.is_over()).map(Session::begin_use)
     }
 
-    /// Adds a session that was opened here. If there is no room, a session that is not in use makes room for it. Returns
-    /// the session marked as in use, or `None` if there is no room.
+    /// Adds a session that was opened here. If there is no room, a session that is not in use makes room for it.
+    /// Returns the session marked as in use, or `None` if there is no room.
     pub(super) fn admit(&self, session: &Arc<Session>, log: &Log) -> Option<SessionUse> {
         self.add(session, log, Beginning::Initialize)
     }

@@ -1,7 +1,7 @@
 //! Copies of sessions that this node does not use -> the store, from which the next request makes a copy again.
 //!
-//! A copy is dropped if its session does nothing here: no request, no stream, no question, no task, and no handle that a
-//! handler has kept. All but the home of a session have nothing that the store has not. The home also has the stream
+//! A copy is dropped if its session does nothing here: no request, no stream, no question, no task, and no handle that
+//! a handler has kept. All but the home of a session have nothing that the store has not. The home also has the stream
 //! for messages that belong to no request, and tells the client of changes. It writes to the store how far it has come,
 //! and goes on from there.
 
@@ -152,7 +152,7 @@ impl ClusterNode {
 
     /// Returns the messages of a stream of this node that no client has read, unless some of them are no longer stored.
     async fn unread(&self, session: &str, after: EventId) -> Result<Vec<(EventId, Bytes)>, StoreError> {
-        if !self.outbox.flush().await {
+        if !self.outbox.flush_session(session).await {
             return Err(StoreError::Away("events of this node are not written yet".to_owned()));
         }
         Ok(self.logged_stream(session, after).await?.map(|stream| stream.events).unwrap_or_default())

@@ -4,24 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use barewire_proto::http::Rejection;
-use barewire_proto::mcp::{Implementation, LoggingLevel};
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::copies::home_name;
 use super::link::{KnownRecord, SessionLink, record_lifetime};
-use super::log::log_name;
-use super::message::NodeMessage;
 use super::node::{ClusterNode, unavailable};
-use super::record::{INITIALIZED, RecordChange, SessionRecord};
-use super::store::{Record, StoreError};
+use super::record::{INITIALIZED, SessionRecord};
+use super::store::Record;
+use super::write::record_name;
 use crate::server::http::Principal;
 use crate::server::http::endpoint::HttpEndpoint;
 use crate::server::http::mailbox::UnsolicitedStart;
 use crate::server::http::response::no_room_for_session;
 use crate::server::http::sender::Sender;
 use crate::server::http::session::{Session, SessionUse};
-use crate::server::task::{TaskOwner, connection_ended};
 
 /// Who needs a copy of a session.
 enum Requester<'a> {
@@ -115,14 +111,16 @@ impl ClusterNode {
         requester: Requester<'_>,
     ) -> Result<Option<SessionUse>, Rejection> {
         let name = record_name(id);
+        let Some(read) = SessionRecord::read(&record.value).filter(|record| requester.may_use(record)) else {
+            return Ok(None);
+        };
+        let dead = self.dead_among(&read.nodes).await;
         let join = |record: &SessionRecord| {
             let mut record = record.clone();
             record.nodes.insert(self.number);
+            record.nodes.retain(|node| !dead.contains(node));
             record
         };
-        if SessionRecord::read(&record.value).is_none_or(|record| !requester.may_use(&record)) {
-            return Ok(None);
-        }
         let changed = self.change(endpoint, &name, Some(record), join).await.map_err(|error| unavailable(&error))?;
         let Some(known) = changed else { return Ok(None) };
         let is_home = known.record.home == self.number && known.record.is_complete;
@@ -143,139 +141,47 @@ impl ClusterNode {
         // The handshake is repeated here, with what was agreed on. Its answer is dropped.
         session.deliver(known.record.initialize());
         apply(&session, &known.record);
+        if let (Some(seen), Some(client)) = (seen_changes, session.facts.client.get()) {
+            // At once, so that nothing is told twice: a change from now on notifies the watch too.
+            endpoint.shared.registry.add_late_watch(&client.watch, seen);
+        }
         let admitted = self.with_room(endpoint, || endpoint.sessions.admit_copy(&session, &endpoint.log)).await;
         let admitted = admitted.ok_or_else(no_room_for_session)?;
         if Arc::ptr_eq(admitted.session(), &session) {
-            if let (Some(seen), Some(client)) = (seen_changes, session.facts.client.get()) {
-                endpoint.shared.registry.add_late_watch(&client.watch, seen);
+            tokio::spawn(Arc::clone(&session).run(Arc::downgrade(endpoint)));
+            if known.record.home == self.number && !self.read_again(endpoint, &session).await {
+                return Ok(None);
             }
-            tokio::spawn(session.run(Arc::downgrade(endpoint)));
+        } else if let Some(link) = &admitted.session().link {
+            // Another request has made a copy at the same time, perhaps of an earlier record.
+            update_known(admitted.session(), link, known);
         }
         Ok(Some(admitted))
     }
 
-    /// Writes a new session to the store.
-    pub(in super::super) async fn create(&self, endpoint: &HttpEndpoint, session: &Session) -> Result<(), Rejection> {
-        let (Some(link), Some(revision)) = (&session.link, session.revision()) else { return Ok(()) };
-        let client = session.facts.client.get();
-        let info = client.and_then(|client| client.info.clone());
-        let record = SessionRecord {
-            principal: session.principal.as_deref().map(str::to_owned),
-            revision,
-            client: info.unwrap_or_else(|| Implementation::new("", "")),
-            capabilities: client.map(|client| client.capabilities.clone()).unwrap_or_default(),
-            is_complete: false,
-            log_level: client.map_or(LoggingLevel::Info, |client| client.log_level()),
-            subscriptions: BTreeSet::new(),
-            home: self.number,
-            nodes: [self.number].into(),
-        };
-        let lifetime = endpoint.limits.session_silent.min(endpoint.limits.session_idle);
-        let created = self.store.create(&record_name(&session.id), record.write(), lifetime).await;
-        match self.watch(created) {
-            Ok(Some(version)) => {
-                link.set_known(KnownRecord { version, record });
-                Ok(())
+    /// Returns those of these nodes that are dead, if there are so many of them that they should be forgotten: a session
+    /// can outlive any number of nodes.
+    async fn dead_among(&self, nodes: &BTreeSet<u32>) -> BTreeSet<u32> {
+        if nodes.len() < MANY_NODES {
+            return BTreeSet::new();
+        }
+        let Ok(alive) = self.read_alive().await else { return BTreeSet::new() };
+        nodes.iter().copied().filter(|node| *node != self.number && !alive.contains(node)).collect()
+    }
+
+    /// Brings a copy to the state of its record, of which this node was not told while the copy was being made. Returns
+    /// `false` if the session has ended in the meantime.
+    async fn read_again(&self, endpoint: &HttpEndpoint, session: &Arc<Session>) -> bool {
+        match self.watch(self.store.read(&record_name(&session.id), None).await) {
+            Ok(Some(record)) => update(session, &record),
+            Ok(None) => {
+                endpoint.sessions.end(session);
+                return false;
             }
-            Ok(None) => Err(Rejection::session_gone()),
-            Err(error) => Err(unavailable(&error)),
+            // Sessions that are known here go on without the store.
+            Err(_) => {}
         }
-    }
-
-    /// Writes changes that a client has made here to the store, so that every node has them with its next request.
-    pub(in super::super) async fn save(
-        &self,
-        endpoint: &HttpEndpoint,
-        session: &Session,
-        changes: &[RecordChange],
-    ) -> Result<(), Rejection> {
-        let Some(link) = session.link.as_ref().filter(|_| !changes.is_empty()) else { return Ok(()) };
-        let unavailable = |error: StoreError| unavailable(&error);
-        self.change_known(endpoint, link, |record| record.with(changes)).await.map_err(unavailable)?;
-        let Some(KnownRecord { version, record }) = link.known().filter(|known| known.record.home != self.number)
-        else {
-            return Ok(());
-        };
-        // The node that tells the client unasked must know at once what the client wants to be told.
-        let message = NodeMessage::Changed { session: session.id.to_string(), version };
-        let sent = self.store.send(record.home, message.write(&record.write())).await;
-        self.watch(sent).map_err(unavailable)
-    }
-
-    /// Makes this node the one that has the stream for unsolicited messages.
-    pub(super) async fn take_home(&self, endpoint: &HttpEndpoint, session: &Session) -> Result<(), StoreError> {
-        let Some(link) = &session.link else { return Ok(()) };
-        let home = |record: &SessionRecord| SessionRecord { home: self.number, ..record.clone() };
-        self.change_known(endpoint, link, home).await?;
-        if let Some(known) = link.known() {
-            apply(session, &known.record);
-        }
-        Ok(())
-    }
-
-    async fn change_known(
-        &self,
-        endpoint: &HttpEndpoint,
-        link: &SessionLink,
-        change: impl Fn(&SessionRecord) -> SessionRecord,
-    ) -> Result<(), StoreError> {
-        let known = link.known().map(|known| Record { version: known.version, value: known.record.write() });
-        if let Some(known) = self.change(endpoint, &record_name(&link.session), known, change).await? {
-            link.set_known(known);
-        }
-        Ok(())
-    }
-
-    /// Changes a record that was read before. If another node has changed it since, it is read and changed again.
-    /// Returns `None` if the session has ended.
-    async fn change(
-        &self,
-        endpoint: &HttpEndpoint,
-        name: &str,
-        mut read: Option<Record>,
-        change: impl Fn(&SessionRecord) -> SessionRecord,
-    ) -> Result<Option<KnownRecord>, StoreError> {
-        let lifetime = record_lifetime(endpoint.limits.session_idle);
-        loop {
-            let Some(Record { version, value }) = read else { return Ok(None) };
-            let Some(before) = SessionRecord::read(&value) else { return Ok(None) };
-            let record = change(&before);
-            if record == before {
-                return Ok(Some(KnownRecord { version, record }));
-            }
-            if let Some(version) = self.watch(self.store.replace(name, version, record.write(), lifetime).await)? {
-                return Ok(Some(KnownRecord { version, record }));
-            }
-            read = self.watch(self.store.read(name, Some(lifetime)).await)?;
-        }
-    }
-
-    /// Ends a session on all nodes.
-    pub(in super::super) async fn end(&self, endpoint: &HttpEndpoint, session: &Session) -> Result<(), Rejection> {
-        let removed = self.store.remove(&record_name(&session.id)).await;
-        self.watch(removed).map_err(|error| unavailable(&error))?;
-        let nodes = session.link.as_ref().and_then(|link| link.known()).map(|known| known.record.nodes);
-        let message = NodeMessage::End { session: session.id.to_string() }.write(b"");
-        for node in nodes.into_iter().flatten().filter(|node| *node != self.number) {
-            self.outbox.send(node, message.clone());
-        }
-        endpoint.sessions.end(session);
-        connection_ended(&endpoint.shared.settings.tasks, &task_owner(&session.id));
-        // If this fails, the logs expire.
-        let _ = self.store.remove(&log_name(&session.id)).await;
-        let _ = self.store.remove(&home_name(&session.id)).await;
-        Ok(())
-    }
-
-    /// Keeps the record of a session that is in use.
-    pub(in super::super) async fn keep(&self, endpoint: &HttpEndpoint, id: &str) {
-        let _ =
-            self.watch(self.store.read(&record_name(id), Some(record_lifetime(endpoint.limits.session_idle))).await);
-    }
-
-    /// Whether a session is in the store. If the store is away, it counts as being there.
-    pub(in super::super) async fn exists(&self, id: &str) -> bool {
-        self.watch(self.store.read(&record_name(id), None).await).map_or(true, |record| record.is_some())
+        true
     }
 }
 
@@ -287,11 +193,19 @@ pub(super) fn update(session: &Arc<Session>, record: &Record) {
         return;
     }
     let Some(known) = SessionRecord::read(&record.value) else { return };
-    apply(session, &known);
-    link.set_known(KnownRecord { version: record.version, record: known });
+    update_known(session, link, KnownRecord { version: record.version, record: known });
 }
 
-fn apply(session: &Session, record: &SessionRecord) {
+/// Brings a session on this node to the state of a record, unless a later one is known here: another request may have
+/// read that in the meantime.
+fn update_known(session: &Session, link: &SessionLink, known: KnownRecord) {
+    let record = known.record.clone();
+    if link.set_known(known) {
+        apply(session, &record);
+    }
+}
+
+pub(super) fn apply(session: &Session, record: &SessionRecord) {
     if record.is_complete && !session.is_handshake_complete() {
         session.deliver(Bytes::from_static(INITIALIZED));
     }
@@ -302,11 +216,5 @@ fn apply(session: &Session, record: &SessionRecord) {
     }
 }
 
-/// Returns the owner of the tasks of a session without authentication: all nodes agree about it.
-pub(in super::super) fn task_owner(session: &str) -> TaskOwner {
-    TaskOwner::connection(session)
-}
-
-fn record_name(session: &str) -> String {
-    format!("session/{session}")
-}
+/// The number of nodes of a session from which on the dead ones among them are forgotten.
+const MANY_NODES: usize = 32;

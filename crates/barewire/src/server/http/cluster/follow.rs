@@ -78,8 +78,8 @@ impl Follows {
         self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes a message about a stream to the task that follows the stream. If that task is too slow, it is cut off, and
-    /// its client resumes.
+    /// Passes a message about a stream to the task that follows the stream. If that task is too slow, it is cut off,
+    /// and its client resumes.
     pub(super) fn receive(&self, message: NodeMessage, body: Bytes) {
         let event_id = |(stream, sequence)| EventId { stream, sequence };
         let (key, item) = match message {
@@ -191,7 +191,7 @@ impl ClusterNode {
             self.take_home(endpoint, session).await.map_err(unavailable)?;
             return Ok(OpenedStream::Here);
         };
-        if !self.outbox.flush().await {
+        if !self.outbox.flush_session(&session.id).await {
             return Err(unavailable(not_written()));
         }
         let stored = self.stored_stream(&session.id, after, endpoint.limits.session_idle).await.map_err(unavailable)?;
@@ -294,7 +294,7 @@ impl ClusterNode {
                 let resumed = if session.has_stream(stream) { session.resume(id).await } else { None };
                 let Some(resumed) = resumed else {
                     // The other node reads the store: all that this node has sent must be there.
-                    let _ = self.outbox.flush().await;
+                    let _ = self.outbox.flush_session(&session.id).await;
                     return end(StreamEnd::Unknown);
                 };
                 send(NodeMessage::Following { key, priming: None }, b"");

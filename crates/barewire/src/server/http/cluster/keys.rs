@@ -1,7 +1,7 @@
 //! The keys that seal the state of modern calls: all nodes have the same ones, and change them together.
 //!
-//! A new key is announced before it is used, so that every node can open what another one has sealed. An old key is kept
-//! for as long as what it has sealed is valid.
+//! A new key is announced before it is used, so that every node can open what another one has sealed. An old key is
+//! kept for as long as what it has sealed is valid.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -77,8 +77,13 @@ impl ClusterNode {
         self.has_keys.get_or_try_init(|| self.update_keys(endpoint)).await.copied()
     }
 
-    /// Reads the keys again from time to time, until the server is dropped.
+    /// Reads the keys now, so that a node which has served nothing yet has them if the store goes away, and again from
+    /// time to time, until the server is dropped.
     pub(super) async fn refresh_keys(self: Arc<Self>, endpoint: Weak<HttpEndpoint>) {
+        if let Some(endpoint) = endpoint.upgrade() {
+            // If the store is away, the next request tries it again.
+            let _ = self.load_keys(&endpoint).await;
+        }
         loop {
             tokio::time::sleep(REFRESH_TIME).await;
             let Some(endpoint) = endpoint.upgrade() else { return };

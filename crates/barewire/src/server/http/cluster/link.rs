@@ -70,8 +70,15 @@ impl SessionLink {
         self.lock().as_ref().is_some_and(|known| known.version == version)
     }
 
-    pub(super) fn set_known(&self, known: KnownRecord) {
-        *self.lock() = Some(known);
+    /// Sets the record as it was read. Returns `false`, and does nothing, if a later one is known.
+    pub(super) fn set_known(&self, known: KnownRecord) -> bool {
+        let mut state = self.lock();
+        let changes = known.record.changes;
+        let is_later = state.as_ref().is_none_or(|before| changes == 0 || changes >= before.record.changes);
+        if is_later {
+            *state = Some(known);
+        }
+        is_later
     }
 
     /// Returns the lifetime that a read of the record must set now: `None` if one was set a moment ago. A store that

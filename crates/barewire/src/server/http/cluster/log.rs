@@ -34,7 +34,7 @@ impl EventStore for ClusterEvents {
     fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a> {
         Box::pin(async move {
             // What this node has sent may still be on its way to the store.
-            if !self.node.outbox.flush().await {
+            if !self.node.outbox.flush_session(session).await {
                 return None;
             }
             self.node.logged_stream(session, id).await.ok()?.map(|stream| stream.events)
@@ -58,7 +58,7 @@ impl ClusterNode {
 
     /// Whether events of a stream after this one are missing in the store, which must answer to say so.
     pub(in super::super) async fn has_lost_events(&self, session: &str, after: EventId) -> bool {
-        self.outbox.flush().await && matches!(self.logged_stream(session, after).await, Ok(None))
+        self.outbox.flush_session(session).await && matches!(self.logged_stream(session, after).await, Ok(None))
     }
 }
 
@@ -121,8 +121,8 @@ impl LoggedStream {
         is_whole.then_some(Self { events, unanswered })
     }
 
-    /// Answers the requests of a stream whose node is dead: adds an error for each to the stream, and returns the errors
-    /// as entries of the log.
+    /// Answers the requests of a stream whose node is dead: adds an error for each to the stream, and returns the
+    /// errors as entries of the log.
     pub(super) fn answer_for_dead_node(&mut self, after: EventId) -> Vec<Bytes> {
         let mut last = self.events.last().map_or(after, |(id, _)| *id);
         let mut entries = Vec::new();

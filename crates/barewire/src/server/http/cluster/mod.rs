@@ -8,9 +8,10 @@
 //!  events of a stream ─ log ─ the store ─ any node that resumes the stream                   follow
 //! ```
 //!
-//! A request is handled where it lands, and its response is there. [`HttpBuilder::cluster`](super::HttpBuilder::cluster)
-//! joins a server to a cluster; `docs/scaling.md` says what is guaranteed. A modern request needs no session, and does
-//! not touch the store, unless it is about a task: `tasks` keeps them there.
+//! A request is handled where it lands, and its response is there.
+//! [`HttpBuilder::cluster`](super::HttpBuilder::cluster) joins a server to a cluster; `docs/scaling.md` says what is
+//! guaranteed. A modern request needs no session, and does not touch the store, unless it is about a task: `tasks`
+//! keeps them there.
 
 mod check_store;
 mod copies;
@@ -29,9 +30,9 @@ mod record;
 mod route;
 mod store;
 mod tasks;
+mod write;
 
 pub use check_store::check_store;
-pub(super) use enter::task_owner;
 pub(super) use follow::{OpenedStream, RemoteStream};
 pub(super) use link::SessionLink;
 pub(super) use log::ClusterEvents;
@@ -41,3 +42,4 @@ pub(super) use node::ClusterNode;
 pub(super) use route::ClientRoute;
 pub use store::{ClusterFuture, ClusterStore, LogEntry, MAX_NODE, MAX_UNREAD_MESSAGES, NODE_LEASE, Record, StoreError};
 pub(super) use tasks::ClusterTaskStore;
+pub(super) use write::task_owner;

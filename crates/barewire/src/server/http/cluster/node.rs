@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::follow::Follows;
 use super::message::NodeMessage;
-use super::numbers::Numbers;
+use super::numbers::{ArrivedNumbers, Numbers};
 use super::outbox::Outbox;
 use super::store::{ClusterStore, StoreError};
 use super::tasks::NodeTasks;
@@ -28,13 +28,15 @@ pub(in super::super) struct ClusterNode {
     pub(super) outbox: Outbox,
     pub(super) follows: Follows,
     pub(super) tasks: NodeTasks,
-    /// The numbers of the last unsolicited messages that arrived from each node.
-    pub(super) last_unsolicited: Mutex<HashMap<u32, u64>>,
+    /// The latest unsolicited messages that arrived from each node.
+    pub(super) arrived: Mutex<HashMap<u32, ArrivedNumbers>>,
     last_message: AtomicU64,
     alive: Mutex<Option<(Instant, Arc<[u32]>)>>,
     is_away: AtomicBool,
-    /// The time at which the log was last told that the store refuses to write.
-    refusal_logged: Mutex<Option<Instant>>,
+    /// Whether the log was told that the store is away, and not yet that it is back.
+    is_away_logged: AtomicBool,
+    away_lines: LogLimit,
+    refusal_lines: LogLimit,
     /// The runtime of the node, set when its tasks are started.
     runtime: OnceLock<tokio::runtime::Handle>,
     /// Held while copies of sessions are dropped to make room for others.
@@ -53,11 +55,13 @@ impl ClusterNode {
             outbox: Outbox::default(),
             follows: Follows::default(),
             tasks: NodeTasks::default(),
-            last_unsolicited: Mutex::default(),
+            arrived: Mutex::default(),
             last_message: AtomicU64::new(0),
             alive: Mutex::default(),
             is_away: AtomicBool::new(false),
-            refusal_logged: Mutex::default(),
+            is_away_logged: AtomicBool::new(false),
+            away_lines: LogLimit::default(),
+            refusal_lines: LogLimit::default(),
             runtime: OnceLock::new(),
             making_room: tokio::sync::Mutex::default(),
             has_keys: OnceCell::new(),
@@ -172,6 +176,11 @@ impl ClusterNode {
             || self.read_alive().await.map_or(true, contains)
     }
 
+    /// Returns the nodes that were alive when the store was last asked.
+    pub(super) fn last_alive(&self) -> Option<Arc<[u32]>> {
+        self.lock_alive().as_ref().map(|(_, nodes)| Arc::clone(nodes))
+    }
+
     fn lock_alive(&self) -> MutexGuard<'_, Option<(Instant, Arc<[u32]>)>> {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -181,30 +190,47 @@ impl ClusterNode {
         self.is_away.load(Ordering::Acquire) || self.store.is_away()
     }
 
-    /// Notes whether the store is there, from the result of a command. Logs when that changes.
+    /// Notes whether the store is there, from the result of a command. Logs when that changes, but not each time: a
+    /// store that is spread over several servers may do some commands and not others.
     pub(super) fn watch<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match &result {
-            Ok(_) if self.is_away.swap(false, Ordering::AcqRel) => {
-                tracing::warn!(target: TARGET, "the store of the cluster is back");
+            Ok(_) if self.is_away.load(Ordering::Acquire) && !self.store.is_away() => {
+                self.is_away.store(false, Ordering::Release);
+                if self.is_away_logged.swap(false, Ordering::AcqRel) {
+                    tracing::warn!(target: TARGET, "the store of the cluster is back");
+                }
             }
-            Err(error @ StoreError::Away(_)) if !self.is_away.swap(true, Ordering::AcqRel) => {
-                tracing::error!(target: TARGET, "{error}: sessions that are not known here and new tasks are refused until it is back");
+            Err(error @ StoreError::Away(_))
+                if !self.is_away.swap(true, Ordering::AcqRel) && self.away_lines.is_due(AWAY_LOG_TIME) =>
+            {
+                self.is_away_logged.store(true, Ordering::Release);
+                let meanwhile = "sessions that are not known here and new tasks are refused until it is back";
+                tracing::error!(target: TARGET, "{error}: {meanwhile}");
             }
             // Such a store still reads, so it is not away.
-            Err(error @ StoreError::Refused(_)) if self.is_refusal_due() => {
-                tracing::error!(target: TARGET, "{error}: new sessions are refused, and streams cannot be resumed as a whole");
+            Err(error @ StoreError::Refused(_)) if self.refusal_lines.is_due(REFUSAL_LOG_TIME) => {
+                let meanwhile = "new sessions are refused, and streams cannot be resumed as a whole";
+                tracing::error!(target: TARGET, "{error}: {meanwhile}");
             }
             _ => {}
         }
         result
     }
+}
 
-    /// Whether the log should be told that the store refuses to write: not every time.
-    fn is_refusal_due(&self) -> bool {
-        let mut logged = self.refusal_logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = logged.is_none_or(|at| at.elapsed() >= REFUSAL_LOG_TIME);
+/// Limits how often one kind of line is written to the log.
+#[derive(Default)]
+struct LogLimit {
+    last: Mutex<Option<Instant>>,
+}
+
+impl LogLimit {
+    /// Whether a line may be written, because the last one was written at least this time ago.
+    fn is_due(&self, pause: Duration) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|at| at.elapsed() >= pause);
         if is_due {
-            *logged = Some(Instant::now());
+            *last = Some(Instant::now());
         }
         is_due
     }
@@ -231,7 +257,10 @@ const ALIVE_TIME: Duration = Duration::from_secs(1);
 /// The time after which a receiver looks whether its server still exists.
 const RECEIVE_TIME: Duration = Duration::from_secs(30);
 
-/// The time between two lines of the log about a store that refuses to write.
+/// The minimum time between two lines of the log that say that the store is away.
+const AWAY_LOG_TIME: Duration = Duration::from_secs(10);
+
+/// The minimum time between two lines of the log about a store that refuses to write.
 const REFUSAL_LOG_TIME: Duration = Duration::from_secs(60);
 
 const RETRY_TIME: Duration = Duration::from_millis(200);

@@ -1,6 +1,8 @@
 //! Numbers that contain the number of the node that gave them: of streams, and of the calls that a node sends to a
 //! client. They lead an event id or an answer to its node.
 
+use std::collections::BTreeSet;
+
 use super::store::MAX_NODE;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,6 +43,26 @@ impl Numbers {
     }
 }
 
+/// The numbers of the latest messages of one node, some of which were sent twice. They need not arrive in order:
+/// messages of different sessions can take different ways.
+#[derive(Debug, Default)]
+pub(super) struct ArrivedNumbers {
+    latest: BTreeSet<u64>,
+    /// The last number that is no longer among the latest. It and those before it count as arrived.
+    forgotten: u64,
+}
+
+impl ArrivedNumbers {
+    /// Adds a number. Returns `false` if it has arrived before.
+    pub(super) fn add(&mut self, number: u64) -> bool {
+        let is_new = number > self.forgotten && self.latest.insert(number);
+        if self.latest.len() > MAX_ARRIVED {
+            self.forgotten = self.latest.pop_first().unwrap_or(self.forgotten);
+        }
+        is_new
+    }
+}
+
 /// Returns the node that has given a stream its number.
 pub(super) fn node_of_stream(stream: u64) -> u32 {
     u32::try_from(stream >> STREAM_BITS).unwrap_or(MAX_NODE)
@@ -56,6 +78,9 @@ pub(super) fn node_of_call(id: i64) -> Option<u32> {
     u32::try_from(id >> (SESSION_BITS + CALL_BITS)).ok().filter(|node| (1..=MAX_NODE).contains(node))
 }
 
+/// The number of messages of a node that are remembered: more than it sends while one of them is sent again.
+const MAX_ARRIVED: usize = 4096;
+
 const STREAM_BITS: u32 = 44;
 const IS_RESPONSE: u64 = 1;
 const SESSION_BITS: u32 = 21;
@@ -64,6 +89,16 @@ const CALL_BITS: u32 = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_arrives_once_in_any_order() {
+        let mut arrived = ArrivedNumbers::default();
+        assert_eq!([2, 1, 2, 1, 3].map(|number| arrived.add(number)), [true, true, false, false, true]);
+        for number in 10..10 + 2 * MAX_ARRIVED as u64 {
+            assert!(arrived.add(number) && !arrived.add(number));
+        }
+        assert!(arrived.latest.len() <= MAX_ARRIVED && !arrived.add(1));
+    }
 
     #[test]
     fn numbers_lead_back_to_their_node() {

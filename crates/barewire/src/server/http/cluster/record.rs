@@ -29,6 +29,10 @@ pub(super) struct SessionRecord {
     pub(super) home: u32,
     /// The nodes that have served the session.
     pub(super) nodes: BTreeSet<u32>,
+    /// The number of versions of the record so far, by which a node knows which of two is the later one; 0 if an earlier
+    /// release of the library has written it.
+    #[serde(default)]
+    pub(super) changes: u64,
 }
 
 impl SessionRecord {

@@ -122,11 +122,14 @@ impl ClusterNode {
 
     /// Whether an unsolicited message has not arrived before.
     fn is_new(&self, from: u32, number: u64) -> bool {
-        let mut last = self.last_unsolicited.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = last.entry(from).or_default();
-        let is_new = number > *last;
-        *last = number.max(*last);
-        is_new
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        if !arrived.contains_key(&from)
+            && let Some(alive) = self.last_alive()
+        {
+            // What dead nodes have sent is forgotten.
+            arrived.retain(|node, _| alive.contains(node));
+        }
+        arrived.entry(from).or_default().add(number)
     }
 
     async fn push_unsolicited(

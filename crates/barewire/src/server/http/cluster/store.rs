@@ -19,8 +19,8 @@ use bytes::Bytes;
 /// | message | bytes for one node, in the order of sending | answers, cancellations, unasked messages |
 ///
 /// A name is text in which `/` separates parts, such as `session/Zx9/events`. Names of which the first two parts are
-/// equal belong together: an engine that is spread over several machines keeps them on the same one. A name is that of a
-/// record or of a log, not of both.
+/// equal belong together: an engine that is spread over several machines keeps them on the same one. A name is that of
+/// a record or of a log, not of both.
 ///
 /// Every future ends within a few seconds, also if the engine does not answer, except that of [`Self::receive`].
 /// [`check_store`](super::check_store) tests an implementation.

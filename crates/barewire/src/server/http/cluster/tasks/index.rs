@@ -1,4 +1,5 @@
-//! Which tasks there are: the list of each legacy client, the log of each node, and the list of the nodes that run tasks.
+//! Which tasks there are: the list of each legacy client, the log of each node, and the list of the nodes that run
+//! tasks.
 
 use std::time::Duration;
 

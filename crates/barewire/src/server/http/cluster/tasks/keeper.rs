@@ -1,5 +1,5 @@
-//! Looks after the tasks of a cluster: a task whose node has died -> failed, or run again here; a task that something here
-//! waits for -> the news that no message brought.
+//! Looks after the tasks of a cluster: a task whose node has died -> failed, or run again here; a task that something
+//! here waits for -> the news that no message brought.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Keeper<'_> {
             }
         }
         for id in tasks.take_abandoned() {
-            self.settle(&id).await?;
+            self.settle(&id, None).await?;
         }
         self.sweep().await
     }
@@ -86,17 +86,19 @@ impl Keeper<'_> {
         let alive = node.read_alive().await?;
         for dead in known.into_iter().filter(|it| !alive.contains(it)) {
             for task in node.logged_tasks(dead).await? {
-                self.settle(&task.id).await?;
+                self.settle(&task.id, Some(dead)).await?;
             }
             node.leave_task_nodes(dead).await?;
         }
         Ok(())
     }
 
-    /// Runs a task again, or ends it with an error, if it runs nowhere.
-    async fn settle(&self, id: &str) -> Result<(), StoreError> {
+    /// Runs a task again, or ends it with an error, if it runs nowhere. `dead` is a node that is known to be dead: the
+    /// list of the nodes that are alive is not read for each of its tasks.
+    async fn settle(&self, id: &str, dead: Option<u32>) -> Result<(), StoreError> {
         let Some(found) = self.store.read(id).await? else { return Ok(()) };
-        if !self.store.is_abandoned(&found.task).await {
+        let is_of_dead = dead == Some(found.task.run.node) && !found.task.is_over();
+        if !is_of_dead && !self.store.is_abandoned(&found.task).await {
             return Ok(());
         }
         let runs = found.task.run.number + 1;

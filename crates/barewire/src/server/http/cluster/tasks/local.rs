@@ -1,5 +1,5 @@
-//! What one node knows of tasks without asking the store: those whose handlers run here, those that something here waits
-//! for, and the room that its tasks take.
+//! What one node knows of tasks without asking the store: those whose handlers run here, those that something here
+//! waits for, and the room that its tasks take.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

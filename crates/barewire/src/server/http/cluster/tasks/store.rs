@@ -1,5 +1,5 @@
-//! The tasks of a server in the store of its cluster: each change is a read and a replace of the record, which is repeated
-//! if another node was faster.
+//! The tasks of a server in the store of its cluster: each change is a read and a replace of the record, which is
+//! repeated if another node was faster.
 
 use std::sync::Arc;
 
