@@ -141,6 +141,9 @@ fn only_the_page_with_the_token_gets_data() {
     let json = ("content-type", "application/json");
     let enter = format!("{{\"token\":\"{}\"}}", view.token);
     let other = format!("127.0.0.1:{}", view.port ^ 1);
+    let tab = |site, mode, destination| {
+        vec![("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", destination)]
+    };
     for (line, headers, body, status) in [
         ("GET /api/sources", vec![cookie], "", 200),
         ("GET /api/sources", vec![], "", 401),
@@ -153,6 +156,18 @@ fn only_the_page_with_the_token_gets_data() {
         ("GET /api/sources", vec![cookie, ("origin", "null")], "", 403),
         ("GET /api/sources", vec![cookie, ("sec-fetch-site", "cross-site")], "", 403),
         ("GET /api/sources", vec![cookie, ("sec-fetch-site", "same-site")], "", 403),
+        // A link in another page may open the page in a tab, but nothing else.
+        ("GET /", tab("cross-site", "navigate", "document"), "", 200),
+        ("GET /", tab("same-site", "navigate", "document"), "", 200),
+        ("HEAD /", tab("cross-site", "navigate", "document"), "", 200),
+        ("GET /", tab("cross-site", "navigate", "iframe"), "", 403),
+        ("GET /", tab("cross-site", "no-cors", "document"), "", 403),
+        ("GET /", tab("cross-site", "no-cors", "script"), "", 403),
+        ("GET /", vec![("sec-fetch-site", "cross-site")], "", 403),
+        ("GET /app.js", tab("cross-site", "navigate", "document"), "", 403),
+        ("POST /", tab("cross-site", "navigate", "document"), "", 403),
+        ("GET /api/sources", [vec![cookie], tab("cross-site", "navigate", "document")].concat(), "", 403),
+        ("GET /api/s/1/export/wire", [vec![cookie], tab("cross-site", "navigate", "document")].concat(), "", 403),
         ("DELETE /api/sources", vec![cookie, ("origin", &own)], "", 405),
         ("OPTIONS /api/sources", vec![cookie, ("origin", &own)], "", 405),
         ("POST /index.html", vec![("origin", &own)], "", 405),

@@ -90,8 +90,9 @@ async fn respond(view: View, request: Request<Incoming>) -> Result<Response<Page
     let (head, body) = request.into_parts();
     let access = &view.state().access;
     let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
-    access.check_place(target, &head.headers)?;
     let path = head.uri.path();
+    let is_document = path == "/" && matches!(head.method, Method::GET | Method::HEAD);
+    access.check_place(target, &head.headers, is_document)?;
     let Some(api) = path.strip_prefix("/api/") else {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(AnswerError::new(405, "files of the page are only read"));
