@@ -20,6 +20,8 @@ mod read;
 mod record;
 mod selection;
 mod spool;
+#[cfg(test)]
+pub(crate) mod tests;
 mod wire_entries;
 mod writer;
 

@@ -22,7 +22,7 @@ pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewR
     let kind = match format {
         "wire" => {
             let mut text = String::new();
-            let rows = source.index().exported_rows(&request.selection()?);
+            let rows = source.index().captured_rows(&request.selection()?);
             wire_entries(source.index(), rows.as_ref(), &mut |_, entry| {
                 entry.write(&mut text);
                 true

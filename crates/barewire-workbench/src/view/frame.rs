@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::copy::copies;
 use super::findings::{finding_of_frame, pointer_place};
-use super::listed_schemas::{ListedMismatch, ToolMessage};
+use super::listed_schemas::{ListedMismatch, ToolMessages};
 use super::rows::{Previewed, latency, role, row, with_preview};
 use super::tree::{lossy, message_nodes, no_frame, whole_characters};
-use crate::frames::WireFrame;
+use crate::frames::{FrameKind, WireFrame};
 use crate::index::{EntryKind, EntryRecord, IndexData, IndexedCapture, Span};
 use crate::rows::{CaretLine, consequence};
 
@@ -34,7 +34,7 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     };
     let mut explanation =
         if entry.text.is_kept() || bytes.is_empty() { consequence(&wire).text } else { String::new() };
-    if entry.kind == EntryKind::Cut {
+    if entry.kind == EntryKind::Frame(FrameKind::Cut) {
         explanation = "The rest of the frame is missing in the recording, so it cannot be checked.".to_owned();
     }
     if !entry.text.is_kept() {
@@ -48,7 +48,7 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
         .iter()
         .map(|(path, message)| json!({"at": pointer_place(&bytes, path), "path": path, "message": message}))
         .collect();
-    for ListedMismatch { path, at, message } in parts.tools.iter().filter_map(|tool| tool.mismatch(index, &bytes)) {
+    for ListedMismatch { path, at, message } in parts.tools.mismatches(index, &bytes) {
         // A finding says so already.
         if !schema.iter().any(|it| it["at"] == at || it["path"].as_str().is_some_and(|known| path.starts_with(known))) {
             schema.push(json!({"at": at, "path": path, "message": message}));
@@ -81,7 +81,7 @@ struct Parts {
     /// The members at fault, and what is wrong with them.
     paths: Vec<(String, String)>,
     /// The messages about calls of tools.
-    tools: Vec<ToolMessage>,
+    tools: ToolMessages,
     operation: Value,
     heads: Option<(Span, Span)>,
     next: Option<u64>,
@@ -121,12 +121,12 @@ impl Parts {
             elements,
             findings,
             paths,
-            tools: ToolMessage::of(&data, at..=last),
+            tools: ToolMessages::of(&data, at..=last),
             operation: operation(&data, entry.operation),
             heads: exchange.map(|it| (it.request, it.response)),
             next: Some(number + 1).filter(|next| data.frame(*next).is_some()),
             copied: Copied {
-                is_request: entry.kind == EntryKind::Request,
+                is_request: entry.kind == EntryKind::Frame(FrameKind::Request),
                 method,
                 program: data.totals.program.clone(),
             },
@@ -185,7 +185,7 @@ pub(super) fn title(data: &IndexData, number: u32) -> String {
 
 /// Returns what is wrong with a frame that is not a message, with a caret at the place.
 fn invalid(entry: &EntryRecord, wire: &WireFrame<'_>, bytes: &[u8], detail: Option<&str>) -> Value {
-    if entry.kind == EntryKind::Cut {
+    if entry.kind == EntryKind::Frame(FrameKind::Cut) {
         let caret = CaretLine::around(bytes, bytes.len());
         return json!({
             "rule": "truncated", "detail": "the rest of the frame is missing in the recording", "at": bytes.len(),
@@ -205,7 +205,7 @@ fn invalid(entry: &EntryRecord, wire: &WireFrame<'_>, bytes: &[u8], detail: Opti
                 "caret": caret.column,
             })
         }
-        _ if entry.kind == EntryKind::Invalid => {
+        _ if entry.kind == EntryKind::Frame(FrameKind::Invalid) => {
             json!({"rule": detail, "detail": detail, "at": 0, "excerpt": "", "caret": 0})
         }
         _ => Value::Null,
