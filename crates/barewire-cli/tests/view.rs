@@ -321,7 +321,9 @@ fn a_hostile_capture_is_only_text() {
     assert_eq!((&innermost["total"], &innermost["nodes"][0]["preview"]), (&1.into(), &"1".into()), "{innermost}");
     let begin = Instant::now();
     let frame = view.get("s/1/frame/3");
-    assert!(frame.body.len() < 200_000 && begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(frame.body.len() < 200_000, "{}", frame.body.len());
+    // A time that grows with the square of the length would be hours.
+    assert!(begin.elapsed() < Duration::from_secs(120), "{:?}", begin.elapsed());
     assert_eq!(frame.json()["text_complete"], false);
     let part = view.json("s/1/frame/3/text?from=60000000&count=10");
     assert_eq!(part["text"], "xxxxxxxxxx");
@@ -344,8 +346,14 @@ fn the_first_rows_of_a_large_capture_come_at_once() {
     let capture = folder.capture("large.wire", &lines);
     let begin = Instant::now();
     let view = View::of(&[&capture]);
-    eventually("the first rows", || view.json("s/1/rows?fold=1&count=50")["total"].as_u64() >= Some(50));
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let mut is_reading = false;
+    eventually("the first rows", || {
+        // If the rest is still read after the answer, the rows did not wait for it, however slow the machine is.
+        let rows = view.json("s/1/rows?fold=1&count=50");
+        is_reading = view.json("sources")["sources"][0]["state"] == "reading";
+        rows["total"].as_u64() >= Some(50)
+    });
+    assert!(is_reading || begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert_eq!(view.complete()["frames"], 100_000);
     let last = view.json("s/1/rows?from=99999&count=10");
     assert_eq!((&last["total"], &last["rows"][0]["frame"]), (&100_000.into(), &100_000.into()));
