@@ -394,6 +394,39 @@ fn events_come_at_once_and_a_slow_page_is_alone() {
     drop(silent);
 }
 
+/// A file to save can be as long as the capture.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_export_takes_little_memory() {
+    const CALLS: usize = 64;
+    let folder = Folder::new("export");
+    let long = "x".repeat(512 * 1024);
+    let mut lines = String::new();
+    for id in 0..CALLS {
+        let _ = writeln!(
+            lines,
+            ">(+{id}.1) {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"t\"}}}}"
+        );
+        let _ = writeln!(lines, "<(+{id}.2) {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"x\":\"{long}\"}}}}");
+    }
+    let view = View::of(&[&folder.capture("export.wire", &lines)]);
+    assert_eq!(view.complete()["frames"], 2 * CALLS);
+    let peak = || -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", view.process.id())).expect("it runs");
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux has it");
+        kib.trim().trim_end_matches(" kB").parse().expect("a number")
+    };
+    let before = peak();
+    for format in ["wire", "har"] {
+        let reply = view.get(&format!("s/1/export/{format}"));
+        assert_eq!(reply.status, 200);
+        assert!(reply.head.contains(&format!("content-length: {}\r\n", reply.body.len())), "{}", reply.head);
+        assert!(reply.body.len() > CALLS * long.len(), "{format}: {}", reply.body.len());
+        let grown = peak().saturating_sub(before);
+        assert!(grown < 16 * 1024, "{format}: {grown} KiB");
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_an_error_at_once() {
     let output = Command::new(PROGRAM).args(["view", "--no-open", "/nowhere/x.wire"]).output().expect("it runs");
