@@ -94,6 +94,12 @@ impl IndexedCapture {
         self.is_stopped.store(true, Ordering::Release);
     }
 
+    /// Returns why the index does not have everything that was read, if so.
+    pub fn shortage(&self) -> Option<String> {
+        let is_full = self.data().totals.is_full;
+        self.failure().or_else(|| is_full.then(|| "there is no room for more frames".to_owned()))
+    }
+
     /// Returns why texts are not kept any more.
     pub(crate) fn failure(&self) -> Option<String> {
         self.spool.failure()

@@ -135,6 +135,18 @@ fn a_time_without_a_zone_stays_one() {
     assert!(exported(&index, "").starts_with("wire 1 started=2026-07-28T09:30:00Z\n"));
 }
 
+#[test]
+fn a_line_with_a_secret_says_that_it_was_replaced() {
+    let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let index = indexed(&format!(
+        "wire 1\n! using {token}\n! nothing\n> {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{token}\"}}\n"
+    ));
+    let text = exported(&index, "");
+    let marked = |line: &&str| line.contains("(redacted)") && line.contains("<redacted-1>");
+    assert_eq!(text.lines().filter(marked).count(), 2, "{text}");
+    assert!(text.contains("\n! nothing\n"), "{text}");
+}
+
 const STREAM: &str = r#"wire 1
 @x1 head > POST /mcp HTTP/1.1
 @x1 framing body

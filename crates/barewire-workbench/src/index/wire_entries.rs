@@ -78,11 +78,17 @@ impl EntryWriter<'_> {
         if let Some(http) = self.channels.get_mut(channel) {
             http.time = time.or(http.time);
         }
+        let before = self.entries.len();
         match (entry.kind, word, entry.flags.stream()) {
             (EntryKind::Event, "http", Some(stream)) => self.head(channel, stream, time, &text),
             (EntryKind::Event, "stderr", _) => self.bytes(channel, Stream::Stderr, time, text, End::Lf, None),
             (EntryKind::Event, word, _) => self.note(channel, time, word, &text),
             (_, _, stream) => self.frame(entry, channel, stream.unwrap_or(Stream::ToServer), time, text),
+        }
+        for of_row in &mut self.entries[before..] {
+            if let Entry::Bytes(bytes) = of_row {
+                bytes.marks.redacted = entry.flags.has(Flags::REDACTED);
+            }
         }
     }
 
@@ -93,7 +99,6 @@ impl EntryWriter<'_> {
             text.into_iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
         let is_cut = entry.kind == EntryKind::Frame(FrameKind::Cut) || !entry.text.is_kept();
         let cut = is_cut.then(|| Truncated { length: entry.length, sha256: "0".repeat(64) });
-        let before = self.entries.len();
         match self.channels.get(channel).map(|http| http.is_stream && stream == Stream::ToClient) {
             None => self.bytes(channel, stream, time, text, End::Lf, cut),
             Some(false) => {
@@ -106,11 +111,6 @@ impl EntryWriter<'_> {
             Some(true) => {
                 self.bytes(channel, stream, time, [b"data: ".as_slice(), &text].concat(), End::Lf, None);
                 self.bytes(channel, stream, time, Vec::new(), End::Lf, None);
-            }
-        }
-        for entry_of_frame in &mut self.entries[before..] {
-            if let Entry::Bytes(bytes) = entry_of_frame {
-                bytes.marks.redacted = entry.flags.has(Flags::REDACTED);
             }
         }
     }
