@@ -1,7 +1,7 @@
 // Who may ask: only the page that has the token, from its own origin.
 import http from "node:http";
 import { join } from "node:path";
-import { assert, equal, fixtures, openPage, startView, test } from "./harness.mjs";
+import { assert, equal, fixtures, openPage, rowsAreThere, startView, test } from "./harness.mjs";
 
 /** Sends a request with exactly these headers, and returns the status and the headers of the answer. */
 function send(view, method, path, headers = {}, body = "") {
@@ -39,6 +39,27 @@ test("without the token, from elsewhere, with a wrong host: refused", async () =
   const policy = page.headers["content-security-policy"];
   for (const part of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"]) assert(policy.includes(part), policy);
   assert(!/unsafe|https?:/.test(policy), policy);
+  await view.stop();
+});
+
+test("a link in another page opens the page, and a frame of another page does not", async () => {
+  const view = await startView([join(fixtures, "tour.wire")]);
+  // For a browser, localhost and 127.0.0.1 are different sites.
+  const other = http.createServer((_, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end(`<a href="${view.url}">open</a><iframe src="${view.origin}/"></iframe>`);
+  });
+  await new Promise((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const refused = [];
+  const opened = await openPage(`http://localhost:${other.address().port}/`, { expected: [/request to/, /status of (403|404)/, /frame/i, /ERR_BLOCKED/] });
+  opened.page.on("response", (response) => response.status() === 403 && refused.push(response.url()));
+  await opened.page.reload();
+  equal(refused, [`${view.origin}/`], "the frame is refused");
+  await opened.page.getByRole("link", { name: "open" }).click();
+  await opened.page.locator("#state", { hasText: "complete" }).waitFor();
+  await rowsAreThere(opened.page);
+  await opened.close();
+  other.close();
   await view.stop();
 });
 

@@ -109,6 +109,22 @@ fn an_export_has_what_the_filters_select() {
     assert!(page.contains("no bit of 90 mm") && !page.contains("3 planks"));
 }
 
+/// With a filter, the input is kept until it is read whole. A file that lacks a part of it would look complete.
+#[test]
+fn an_export_of_what_cannot_be_kept_is_an_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
+    let no_folder = std::env::temp_dir().join("barewire-no-such-folder");
+    command.args(["read", "--har", "--errors", "tour.wire"]).env("TMPDIR", no_folder).current_dir("tests/cmd/files");
+    let output = command.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("cannot keep the input to export a part of it: the texts of frames cannot be kept"),
+        "{said}"
+    );
+    assert!(said.contains("hint: TMPDIR names a folder"), "{said}");
+}
+
 #[test]
 fn a_comparison_names_what_differs() {
     let same = run(&["read", "--compare", "tour.wire", "tour.wire"]);

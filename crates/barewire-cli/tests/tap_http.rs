@@ -22,6 +22,8 @@ use program_output::ProgramOutput;
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 const SECRET: &str = "open-sesame-0815";
+/// Longer than anything takes, even on a busy machine.
+const HANGS: Duration = Duration::from_secs(120);
 
 fn call(url: &str, options: &[&str]) -> ProgramOutput {
     let mut command = Command::new(PROGRAM);
@@ -121,7 +123,7 @@ fn requests_and_responses_pass_unchanged() {
         assert_eq!(client.exactly(answer.len()), answer);
         let (mut got, expected) = (String::new(), sent.replace(host.as_str(), upstream));
         while got.len() < expected.len() {
-            got.push_str(&hears.recv_timeout(Duration::from_secs(5)).expect("it arrives"));
+            got.push_str(&hears.recv_timeout(HANGS).expect("it arrives"));
         }
         assert_eq!(got, expected);
     };
@@ -191,9 +193,9 @@ fn events_pass_without_delay() {
         assert!(event.contains(&format!("n/{number:02}")), "{event}");
         took.push(arrives.recv().expect("it was sent").elapsed());
     }
-    took.sort_unstable();
-    // Half of them, because a busy machine may delay any process.
-    assert!(took[EVENTS / 2] < Duration::from_millis(50), "{took:?}");
+    // The fastest of them, because a busy machine may delay any process: a tap that waits delays all events.
+    let fastest = took.iter().min().copied();
+    assert!(fastest < Some(Duration::from_millis(50)), "{took:?}");
     assert_eq!(client.rest(), b"");
     let record = tap.end();
     assert_eq!(record.matches("\"method\":\"n/").count(), EVENTS, "{record}");
@@ -216,7 +218,7 @@ fn the_end_of_a_client_reaches_the_server() {
     client.head();
     assert_eq!(client.exactly(9), ": begun\n\n");
     drop(client);
-    assert_eq!(is_gone.recv_timeout(Duration::from_secs(5)).expect("it is told"), b"");
+    assert_eq!(is_gone.recv_timeout(HANGS).expect("it is told"), b"");
     // And of a request that is not answered yet, which is how the modern era cancels.
     let served = Served::new(&[]);
     let slow = Tap::to(&served.url, "cancel");

@@ -90,6 +90,12 @@ fn selected<O: Observer>(
     if index.frames() > 0 && !index.is_timed() {
         return Err(no_times(option));
     }
+    // A part would look like everything that the filter selects.
+    if let Some(why) = index.shortage() {
+        let failure = Failure::new(format!("cannot keep the input to export a part of it: {why}"));
+        return Err(failure
+            .with_hint("TMPDIR names a folder with room for a copy of the input; without a filter, none is made"));
+    }
     observe(&index, filter, exporter)
 }
 

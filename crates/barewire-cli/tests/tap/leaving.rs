@@ -14,7 +14,9 @@ use super::stage::*;
 #[test]
 fn output_after_the_exit_is_passed_on() {
     for closed in [true, false] {
-        let mut child = tap::<&str, _>(&[], &sh("(sleep 0.2; echo late) & exit 3")).spawn().expect("it starts");
+        // The process sees that the program is gone as soon as the tap has noticed its end.
+        let script = "(while kill -0 $$ 2> /dev/null; do sleep 0.01; done; echo late) & exit 3";
+        let mut child = tap::<&str, _>(&[], &sh(script)).spawn().expect("it starts");
         let stdin = child.stdin.take().filter(|_| !closed);
         assert_eq!(read_some(child.stdout.as_mut().expect("piped"), 100), b"late\n");
         assert_eq!(child.wait().expect("it ends").code(), Some(3));

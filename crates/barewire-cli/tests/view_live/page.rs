@@ -66,6 +66,11 @@ impl Page {
         (status, serde_json::from_str(&answer).unwrap_or_default())
     }
 
+    /// The status of the answer to a request.
+    pub(super) fn status(&self, path: &str) -> u16 {
+        self.request("GET", path, None).0
+    }
+
     /// The first source whose name has this text.
     pub(super) fn source(&self, name: &str) -> Option<Value> {
         let sources = self.get("sources");

@@ -112,7 +112,10 @@ function followSources(changed, connected) {
       } catch (error) {
         connected(error instanceof ApiError && (error.status === 401 || error.status === 403) ? "refused" : "lost");
       }
-      timer = setTimeout(open, RETRY);
+      // The page was hidden and shown again in the meantime.
+      if (stream) return;
+      // A page that nobody looks at asks again when it is shown.
+      timer = setTimeout(() => document.hidden || open(), RETRY);
     });
   };
   document.addEventListener("visibilitychange", () => {

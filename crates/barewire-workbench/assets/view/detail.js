@@ -229,7 +229,9 @@ export class Detail {
     this.tree = new JsonTree({
       load: async (at, from, length) => {
         const { nodes, total } = await this.api.tree(source, number, at, from, length);
-        return { nodes: nodes.map((node) => ({ ...node, schema: frame.schema.find((error) => error.at === node.at)?.message ?? node.schema })), total };
+        /** @param {Frame["schema"]} list @param {number} place */
+        const saidAt = (list, place) => list.find((each) => each.at === place)?.message ?? null;
+        return { nodes: nodes.map((node) => ({ ...node, schema: saidAt(frame.schema, node.at), mark: saidAt(frame.marks, node.at) })), total };
       },
       selected: (node) => this.text?.mark(node.at, node.length),
     });

@@ -89,6 +89,7 @@ export class JsonTree {
     if (node.length > 10_240) append(element, el("span", { class: "members" }, `, ${size(node.length)}`));
     if (node.meaning) append(element, el("span", { class: "meaning" }, node.meaning));
     if (node.schema) append(element, el("span", { class: "schema-error" }, `✗ ${node.schema}`));
+    if (node.mark) append(element, el("span", { class: "member-mark" }, `⚠ ${node.mark}`));
     return { node, level, open: false, element, more: null };
   }
 

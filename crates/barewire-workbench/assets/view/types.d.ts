@@ -108,6 +108,8 @@ export interface Node {
   preview: string;
   meaning: string | null;
   schema: string | null;
+  /** What a finding says about the member. */
+  mark: string | null;
 }
 
 export interface Nodes {
@@ -204,7 +206,10 @@ export interface Frame {
   tree: Node[];
   explanation: string | null;
   http: HttpHeads | null;
+  /** Members that do not match the schema of their tool. */
   schema: { at: number; path: string; message: string }[];
+  /** Members that other findings are about. */
+  marks: { at: number; path: string; message: string }[];
   findings: Finding[];
   operation: Operation | null;
   elements: Row[];

@@ -8,6 +8,7 @@ pub mod catalogue;
 mod definitions;
 mod evidence;
 mod excerpt;
+mod expansion;
 mod finding;
 pub(crate) mod host;
 mod inspector;

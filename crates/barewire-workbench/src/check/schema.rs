@@ -3,6 +3,7 @@
 use barewire::server::{SchemaValidator, Violation};
 use serde_json::Value;
 
+use super::expansion::check_expansion;
 use crate::secrets::is_secret_name;
 
 pub(crate) struct Schema(SchemaValidator);
@@ -10,6 +11,7 @@ pub(crate) struct Schema(SchemaValidator);
 impl Schema {
     /// Compiles a schema in the dialect that the schema names, or by default in 2020-12.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
+        check_expansion(schema, MAX_LEVELS)?;
         SchemaValidator::new(schema, MAX_DEPTH).map(Self).map_err(|error| error.to_string())
     }
 
@@ -42,3 +44,5 @@ pub(crate) struct SchemaMismatch {
 
 /// The maximum nesting depth of a schema: the same limit as for messages.
 const MAX_DEPTH: usize = 128;
+/// The maximum nesting depth of a schema with its references replaced.
+const MAX_LEVELS: usize = 256;

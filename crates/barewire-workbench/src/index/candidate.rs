@@ -28,7 +28,9 @@ impl<'a> Candidate<'a> {
         match self.entry.kind {
             EntryKind::Event => filter.matches_event(self.stream(), b"", self.entry.flags.has(Flags::FAILURE)),
             // A batch matches if one of its elements does, which have rows of their own.
-            EntryKind::Batch => !filter.is_set() || filter.kinds.contains(&FrameKind::Batch) && filter.matches(self),
+            EntryKind::Frame(FrameKind::Batch) => {
+                !filter.is_set() || filter.kinds.contains(&FrameKind::Batch) && filter.matches(self)
+            }
             _ => filter.matches(self),
         }
     }
@@ -43,13 +45,8 @@ impl<'a> Candidate<'a> {
 impl FilteredMessage for Candidate<'_> {
     fn kind(&self) -> FrameKind {
         match self.entry.kind {
-            EntryKind::Request => FrameKind::Request,
-            EntryKind::Notification => FrameKind::Notification,
-            EntryKind::Result => FrameKind::Result,
-            EntryKind::Error => FrameKind::Error,
-            EntryKind::Batch => FrameKind::Batch,
-            EntryKind::Cut => FrameKind::Cut,
-            EntryKind::Invalid | EntryKind::Event => FrameKind::Invalid,
+            EntryKind::Frame(kind) => kind,
+            EntryKind::Event => FrameKind::Invalid,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The tables of an index. The writer appends to them; the page's requests read them.
 
+use std::borrow::Cow;
+
 use super::chunks::Chunks;
 use super::findings::KeptFindings;
 use super::names::{Ids, Names};
@@ -33,6 +35,8 @@ pub(crate) struct Totals {
     pub(crate) failures: u64,
     /// The start of the capture on the wall clock, in RFC 3339.
     pub(crate) started: Option<String>,
+    /// Whether that clock has no time zone.
+    pub(crate) is_started_local: bool,
     /// The command line of the program, redacted, as the capture has it.
     pub(crate) program: Option<String>,
     pub(crate) first: Option<Time>,
@@ -116,6 +120,14 @@ impl IndexData {
 
     pub(crate) fn exchange(&self, number: u32) -> Option<&ExchangeRecord> {
         self.exchanges.get((number as usize).checked_sub(1)?)
+    }
+
+    /// Returns the name of the channel of a row.
+    pub(crate) fn channel(&self, entry: &EntryRecord) -> Option<Cow<'_, str>> {
+        match self.exchange(entry.exchange) {
+            Some(exchange) => self.ids.text(exchange.channel).map(Cow::Owned),
+            None => self.names.get(entry.channel).map(Cow::Borrowed),
+        }
     }
 
     /// Whether a folded list leaves this row out: it is below the row of a batch, or of the first request of its

@@ -6,24 +6,43 @@
 
 use super::record::EntryKind;
 use super::selection::SelectionQuery;
+use super::writer::MAX_ELEMENTS;
 use super::{IndexData, IndexedCapture};
+use crate::frames::FrameKind;
 use crate::rows::Role;
 
 /// The rows that an exported file has.
-pub(crate) struct ExportedRows(Vec<bool>);
+pub(crate) struct ExportedRows {
+    is_exported: Vec<bool>,
+    /// The batches of which an element was added, but not all of them.
+    batches: Vec<u32>,
+}
 
 impl IndexedCapture {
     /// Returns the rows to export; `None` if all of them are.
     pub(crate) fn exported_rows(&self, query: &SelectionQuery) -> Option<ExportedRows> {
+        self.rows_to_export(query, false)
+    }
+
+    /// Returns the rows of a capture. Its batches are whole, because a batch is one line, and so it also has the
+    /// operations of the elements that the query does not select.
+    pub(crate) fn captured_rows(&self, query: &SelectionQuery) -> Option<ExportedRows> {
+        self.rows_to_export(query, true)
+    }
+
+    fn rows_to_export(&self, query: &SelectionQuery, has_whole_batches: bool) -> Option<ExportedRows> {
         if !query.filter.is_set() && query.conversation.is_none() {
             return None;
         }
         let selected = self.select_all(query);
         let data = self.data();
-        let mut rows = ExportedRows(vec![false; data.entries.len()]);
+        let mut rows = ExportedRows { is_exported: vec![false; data.entries.len()], batches: Vec::new() };
         let mut operations = vec![false; data.operations.len() + 1];
         for row in selected {
             rows.add_message(row, &mut operations, &data);
+        }
+        while let Some(batch) = rows.batches.pop().filter(|_| has_whole_batches) {
+            rows.add_message(batch, &mut operations, &data);
         }
         rows.add_heads(&data);
         Some(rows)
@@ -31,22 +50,27 @@ impl IndexedCapture {
 }
 
 impl ExportedRows {
-    /// Whether a row is exported.
-    pub(crate) fn has(&self, row: usize) -> bool {
-        self.0.get(row).copied().unwrap_or(false)
+    /// Whether an element of the batch in this row is exported. Elements without a row of their own never are.
+    pub(crate) fn has_element(&self, row: usize, element: usize) -> bool {
+        element < MAX_ELEMENTS && self.has(row + 1 + element)
     }
 
-    fn set(&mut self, row: u32) {
-        if let Some(is_exported) = self.0.get_mut(row as usize) {
-            *is_exported = true;
-        }
+    /// Whether a row is exported.
+    pub(crate) fn has(&self, row: usize) -> bool {
+        self.is_exported.get(row).copied().unwrap_or(false)
+    }
+
+    /// Adds a row. Returns `false` if it is there already.
+    fn set(&mut self, row: u32) -> bool {
+        let is_exported = self.is_exported.get_mut(row as usize);
+        is_exported.is_some_and(|is_exported| !std::mem::replace(is_exported, true))
     }
 
     /// Adds a row, and the requests and responses of its operation.
     fn add_message(&mut self, row: u32, operations: &mut [bool], data: &IndexData) {
         let Some(entry) = data.entries.get(row as usize) else { return };
         self.add_with_batch(row, data);
-        if entry.kind == EntryKind::Batch {
+        if entry.kind == EntryKind::Frame(FrameKind::Batch) {
             for element in row + 1..=row + u32::from(entry.elements) {
                 self.add_message(element, operations, data);
             }
@@ -72,8 +96,9 @@ impl ExportedRows {
         let entry = &data.entries[row as usize];
         if entry.element > 0
             && let Some(batch) = data.frame(u64::from(entry.frame))
+            && self.set(batch)
         {
-            self.set(batch);
+            self.batches.push(batch);
         }
     }
 

@@ -20,6 +20,8 @@ mod read;
 mod record;
 mod selection;
 mod spool;
+#[cfg(test)]
+pub(crate) mod tests;
 mod wire_entries;
 mod writer;
 
@@ -90,6 +92,12 @@ impl IndexedCapture {
     /// Asks the reader to stop.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
+    }
+
+    /// Returns why the index does not have everything that was read, if so.
+    pub fn shortage(&self) -> Option<String> {
+        let is_full = self.data().totals.is_full;
+        self.failure().or_else(|| is_full.then(|| "there is no room for more frames".to_owned()))
     }
 
     /// Returns why texts are not kept any more.

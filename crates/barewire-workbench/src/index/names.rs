@@ -26,6 +26,18 @@ impl Names {
         if self.bytes + name.len() > MAX_BYTES || self.list.len() >= MAX_NAMES {
             return 1;
         }
+        self.add(name)
+    }
+
+    /// Returns the number of a word of ours, for which there is always room.
+    pub(crate) fn word(&mut self, word: &'static str) -> u32 {
+        match self.number(word) {
+            1 => self.add(word),
+            number => number,
+        }
+    }
+
+    fn add(&mut self, name: &str) -> u32 {
         let number = u32::try_from(self.list.len()).unwrap_or(1);
         self.bytes += name.len();
         self.list.push(name.into());

@@ -55,7 +55,7 @@ impl<O> SelectedObserver<O> {
     /// Whether the current row is exported; for a batch, its element with this index.
     fn has(&self, element: Option<usize>) -> bool {
         match (&self.rows, self.row) {
-            (Some(rows), Some(row)) => rows.has(element.map_or(row, |element| row + 1 + element)),
+            (Some(rows), Some(row)) => element.map_or_else(|| rows.has(row), |element| rows.has_element(row, element)),
             (None, _) | (_, None) => true,
         }
     }

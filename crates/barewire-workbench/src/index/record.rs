@@ -6,6 +6,7 @@ use barewire_proto::transcript::Stream;
 
 use super::names::IndexedId;
 use super::spool::Span;
+use crate::frames::FrameKind;
 use crate::rows::Role;
 
 /// A row of an index: a frame, an element of a batch, or an event.
@@ -26,8 +27,9 @@ pub(crate) struct EntryRecord {
     pub(crate) operation: u32,
     /// The name of the method; for an event, the word that names its kind.
     pub(crate) method: u32,
-    /// The name of the error message, of the broken rule, or of the event's text.
+    /// The name of the error message, or of the broken rule.
     pub(crate) detail: u32,
+    /// The name of the channel; 0 for the channel of the exchange.
     pub(crate) channel: u32,
     pub(crate) conversation: u32,
     /// The number of the HTTP exchange, from 1; 0 if there is none.
@@ -49,42 +51,48 @@ pub(crate) struct EntryRecord {
     pub(crate) outcome: RowOutcome,
 }
 
+impl EntryRecord {
+    /// Returns the row of an event of which nothing is known.
+    pub(super) fn blank() -> Self {
+        Self {
+            text: Span::NONE,
+            frame: 0,
+            offset: 0,
+            length: 0,
+            time: Time::NONE,
+            id: IndexedId::default(),
+            operation: 0,
+            method: 0,
+            detail: 0,
+            channel: 0,
+            conversation: 0,
+            exchange: 0,
+            previous: 0,
+            request: 0,
+            code: 0,
+            round: 0,
+            element: 0,
+            elements: 0,
+            flags: Flags::default(),
+            kind: EntryKind::Event,
+            role: Role::None,
+            outcome: RowOutcome::None,
+        }
+    }
+}
+
 /// The kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    Request,
-    Notification,
-    Result,
-    Error,
-    Batch,
-    Invalid,
-    Cut,
+    /// A frame, or an element of a batch.
+    Frame(FrameKind),
     Event,
 }
 
 impl EntryKind {
-    /// Returns the kind with this name, as [`FrameFacts`](crate::frames::FrameFacts) has it.
-    pub(crate) fn of(name: &str) -> Self {
-        match name {
-            "request" => Self::Request,
-            "notification" => Self::Notification,
-            "result" => Self::Result,
-            "error" => Self::Error,
-            "batch" => Self::Batch,
-            "cut" => Self::Cut,
-            _ => Self::Invalid,
-        }
-    }
-
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Result => "result",
-            Self::Error => "error",
-            Self::Batch => "batch",
-            Self::Invalid => "invalid",
-            Self::Cut => "cut",
+            Self::Frame(kind) => kind.name(),
             Self::Event => "event",
         }
     }
@@ -216,6 +224,8 @@ pub(crate) struct OperationRecord {
     pub(crate) depth: u8,
     pub(crate) rounds: u16,
     pub(crate) is_of_server: bool,
+    /// The time at which its lane was free for another operation: of its last response, or of its cancellation.
+    pub(crate) released: Option<Time>,
     pub(crate) state: OperationState,
 }
 
@@ -259,6 +269,8 @@ impl OperationState {
 /// An HTTP exchange.
 #[derive(Debug, Clone)]
 pub(crate) struct ExchangeRecord {
+    /// The name of its channel.
+    pub(crate) channel: IndexedId,
     /// The lines of the request's head, separated by line breaks.
     pub(crate) request: Span,
     /// The lines of the response's head.

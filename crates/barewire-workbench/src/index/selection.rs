@@ -82,9 +82,7 @@ impl IndexedCapture {
     /// Returns the rows that a query selects, as far as they are found within [`SLICE`]. The next call goes on.
     pub(crate) fn select(&self, query: &SelectionQuery) -> SelectedRows {
         let base = SelectionQuery { expanded: Vec::new(), ..query.clone() };
-        // A request stops being unanswered, so what was found is not kept while the index grows.
-        let is_kept = !query.filter.unanswered || self.is_complete();
-        let selection = if is_kept { self.selections.get(&base) } else { Arc::default() };
+        let selection = self.selection_of(&base);
         let deadline = Instant::now() + SLICE;
         let was_complete = self.is_complete();
         let (scanned, count, all) = {
@@ -97,13 +95,25 @@ impl IndexedCapture {
         SelectedRows { selection, children, total: count + more, scanned, is_final: all && was_complete }
     }
 
-    /// Returns all rows that a query selects now, however long that takes.
+    /// Returns all rows that a query selects of those that are there now, however long that takes.
     pub(crate) fn select_all(&self, query: &SelectionQuery) -> Vec<u32> {
         let base = SelectionQuery { is_folded: false, expanded: Vec::new(), ..query.clone() };
-        let mut selection = Selection::default();
+        let selection = self.selection_of(&base);
         let count = self.data().entries.len();
-        while selection.scanned < count && !selection.extend(self, &base, Instant::now() + SLICE) {}
-        selection.rows
+        loop {
+            // Other requests that look for the same go on in between.
+            let mut selection = lock(&selection);
+            if selection.scanned >= count || selection.extend(self, &base, Instant::now() + SLICE) {
+                return selection.rows.clone();
+            }
+        }
+    }
+
+    /// Returns what was found for a query so far.
+    fn selection_of(&self, base: &SelectionQuery) -> Arc<Mutex<Selection>> {
+        // A request stops being unanswered, so what was found is not kept while the index grows.
+        let is_kept = !base.filter.unanswered || self.is_complete();
+        if is_kept { self.selections.get(base) } else { Arc::default() }
     }
 
     /// Returns the rows below expanded rows, by the place of the expanded row.
@@ -176,11 +186,6 @@ impl SelectedRows {
         let selection = lock(&self.selection);
         let at = selection.rows.partition_point(|it| *it < row).min(selection.rows.len().saturating_sub(1));
         at + self.children.range(..at).map(|(_, below)| below.len()).sum::<usize>()
-    }
-
-    /// Returns a copy of all rows without children.
-    pub(crate) fn all(&self) -> Vec<u32> {
-        lock(&self.selection).rows.clone()
     }
 }
 

@@ -9,10 +9,13 @@ use std::time::Duration;
 use barewire_proto::transcript::{
     Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, VERSION, Word, read_line,
 };
+use serde_json::json;
 
 use super::IndexedCapture;
 use super::exported::ExportedRows;
 use super::record::{EntryKind, EntryRecord, Flags};
+use crate::frames::FrameKind;
+use crate::rows::Role;
 
 /// Passes the entries of rows, or of all of them, to a function, each with its row if it has one, until it returns
 /// `false`.
@@ -22,11 +25,12 @@ pub(crate) fn wire_entries(
     take: &mut dyn FnMut(Option<usize>, Entry) -> bool,
 ) -> bool {
     let mut writer = EntryWriter { index, channels: HashMap::new(), entries: Vec::new() };
-    let (started, count) = {
+    let (started, name, count) = {
         let data = index.data();
-        (data.totals.started.clone(), data.entries.len())
+        let name = if data.totals.is_started_local { "started-local" } else { "started" };
+        (data.totals.started.clone(), name, data.entries.len())
     };
-    let fact = started.and_then(|started| Some((Word::new("started")?, started.into_bytes())));
+    let fact = started.and_then(|started| Some((Word::new(name)?, started.into_bytes())));
     if !take(None, Entry::Header(Header { version: VERSION, facts: fact.into_iter().collect() })) {
         return false;
     }
@@ -34,8 +38,8 @@ pub(crate) fn wire_entries(
         let (entry, channel, word) = {
             let data = index.data();
             let entry = data.entries[row].clone();
-            let name = |number| data.names.get(number).unwrap_or_default().to_owned();
-            let (channel, word) = (name(entry.channel), name(entry.method));
+            let channel = data.channel(&entry).unwrap_or_default().into_owned();
+            let word = data.names.get(entry.method).unwrap_or_default().to_owned();
             (entry, channel, word)
         };
         if entry.element > 0 {
@@ -74,21 +78,27 @@ impl EntryWriter<'_> {
         if let Some(http) = self.channels.get_mut(channel) {
             http.time = time.or(http.time);
         }
+        let before = self.entries.len();
         match (entry.kind, word, entry.flags.stream()) {
             (EntryKind::Event, "http", Some(stream)) => self.head(channel, stream, time, &text),
             (EntryKind::Event, "stderr", _) => self.bytes(channel, Stream::Stderr, time, text, End::Lf, None),
             (EntryKind::Event, word, _) => self.note(channel, time, word, &text),
             (_, _, stream) => self.frame(entry, channel, stream.unwrap_or(Stream::ToServer), time, text),
         }
+        for of_row in &mut self.entries[before..] {
+            if let Entry::Bytes(bytes) = of_row {
+                bytes.marks.redacted = entry.flags.has(Flags::REDACTED);
+            }
+        }
     }
 
     fn frame(&mut self, entry: &EntryRecord, channel: &str, stream: Stream, time: Option<Duration>, text: Vec<u8>) {
         // A line break between the members of a message would end the line.
+        let text = if entry.text.is_kept() { text } else { self.known_beginning(entry) };
         let text: Vec<u8> =
             text.into_iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
-        let is_cut = entry.kind == EntryKind::Cut;
+        let is_cut = entry.kind == EntryKind::Frame(FrameKind::Cut) || !entry.text.is_kept();
         let cut = is_cut.then(|| Truncated { length: entry.length, sha256: "0".repeat(64) });
-        let before = self.entries.len();
         match self.channels.get(channel).map(|http| http.is_stream && stream == Stream::ToClient) {
             None => self.bytes(channel, stream, time, text, End::Lf, cut),
             Some(false) => {
@@ -96,16 +106,27 @@ impl EntryWriter<'_> {
                 self.bytes(channel, stream, time, text, End::None, cut);
                 self.end(channel, stream, time);
             }
+            // A part of an event says itself that its rest is missing.
+            Some(true) if is_cut => self.bytes(channel, stream, time, text, End::Lf, cut),
             Some(true) => {
                 self.bytes(channel, stream, time, [b"data: ".as_slice(), &text].concat(), End::Lf, None);
                 self.bytes(channel, stream, time, Vec::new(), End::Lf, None);
             }
         }
-        for entry_of_frame in &mut self.entries[before..] {
-            if let Entry::Bytes(bytes) = entry_of_frame {
-                bytes.marks.redacted = entry.flags.has(Flags::REDACTED);
-            }
-        }
+    }
+
+    /// Returns the beginning of a message whose text was not kept, so that it still has its number and its operation.
+    fn known_beginning(&self, entry: &EntryRecord) -> Vec<u8> {
+        let data = self.index.data();
+        let id = data.ids.text(entry.id).map(|id| format!(",\"id\":{id}"));
+        let method = data.names.get(entry.method).map(|method| format!(",\"method\":{}", json!(method)));
+        let params = match (&entry.role, &method) {
+            (Role::Response { .. }, _) => ",\"result\":",
+            (_, Some(_)) => ",\"params\":",
+            _ => ",",
+        };
+        let known = [Some("{\"jsonrpc\":\"2.0\""), id.as_deref(), method.as_deref(), Some(params)];
+        known.into_iter().flatten().collect::<String>().into_bytes()
     }
 
     fn bytes(

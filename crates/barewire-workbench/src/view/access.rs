@@ -70,13 +70,23 @@ impl AccessRules {
         is_once || is_same(token, &self.token)
     }
 
-    /// Checks the host and the origin of a request, whatever it asks for.
-    pub(super) fn check_place(&self, target: Option<&[u8]>, headers: &HeaderMap) -> Result<(), AnswerError> {
+    /// Checks the host and the origin of a request, whatever it asks for. `is_document` is whether it asks for the page
+    /// itself.
+    pub(super) fn check_place(
+        &self,
+        target: Option<&[u8]>,
+        headers: &HeaderMap,
+        is_document: bool,
+    ) -> Result<(), AnswerError> {
         let refused = |why: String| AnswerError::new(403, why);
         let address = self.address.get().ok_or_else(|| refused("the server has not started".to_owned()))?;
         address.access.check(target, &HeaderView(headers)).map_err(|rejection| refused(rejection.to_string()))?;
-        match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
+        let header = |name| headers.get(name).map(|value| value.as_bytes());
+        match header("sec-fetch-site") {
             None | Some(b"same-origin" | b"none") => Ok(()),
+            // A link in another page, such as a terminal in the browser, opens the page in a tab. The page has no data
+            // before it has asked for it, and its address cannot make it do anything but show what is there.
+            Some(_) if is_document && is_of_tab(header("sec-fetch-mode"), header("sec-fetch-dest")) => Ok(()),
             Some(_) => Err(refused("this request comes from another page".to_owned())),
         }
     }
@@ -115,6 +125,11 @@ impl AccessRules {
         };
         Ok(format!("{}={}; Path=/; HttpOnly; SameSite=Strict", address.cookie_name, self.cookie))
     }
+}
+
+/// Whether a browser asks for a document to show in a tab, and not in a frame of another page.
+fn is_of_tab(mode: Option<&[u8]>, destination: Option<&[u8]>) -> bool {
+    mode == Some(b"navigate") && destination == Some(b"document")
 }
 
 fn not_entered() -> AnswerError {

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::json;
 
+use super::saved_file::SavedContent;
+
 /// An answer.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the page knows these kinds of answers")]
@@ -20,7 +22,7 @@ pub enum Answer {
         /// Its media type.
         kind: &'static str,
         /// Its content.
-        content: Vec<u8>,
+        content: SavedContent,
     },
 }
 

@@ -1,9 +1,12 @@
 //! `export` and `compare`: a source -> a file to save, in the format that the path names; two sources -> what differs.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 
 use super::answer::{Answer, AnswerError};
 use super::query::ViewRequest;
+use super::saved_file::SavedFile;
 use super::sources::Source;
 use super::{View, page_file};
 use crate::compare::{ComparedSide, ComparedState, Comparison, OperationTexts};
@@ -18,16 +21,18 @@ use crate::text::shown;
 /// operations, so that no request looks unanswered because its response is not selected.
 pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewRequest) -> Result<Answer, AnswerError> {
     let failed = |error: std::io::Error| AnswerError::new(500, error);
-    let mut out = Vec::new();
+    let mut out = SavedFile::create();
     let kind = match format {
         "wire" => {
-            let mut text = String::new();
-            let rows = source.index().exported_rows(&request.selection()?);
+            let (mut text, mut written) = (String::new(), Ok(()));
+            let rows = source.index().captured_rows(&request.selection()?);
             wire_entries(source.index(), rows.as_ref(), &mut |_, entry| {
+                text.clear();
                 entry.write(&mut text);
-                true
+                written = out.write_all(text.as_bytes());
+                written.is_ok()
             });
-            out = text.into_bytes();
+            written.map_err(failed)?;
             "text/plain; charset=utf-8"
         }
         "har" => {
@@ -43,16 +48,17 @@ pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewR
             "application/json"
         }
         "svg" => {
-            out = diagram(source, request)?.svg().into_bytes();
+            out.write_all(diagram(source, request)?.svg().as_bytes()).map_err(failed)?;
             "image/svg+xml"
         }
         "mermaid" => {
-            out = diagram(source, request)?.mermaid("the SVG").into_bytes();
+            out.write_all(diagram(source, request)?.mermaid("the SVG").as_bytes()).map_err(failed)?;
             "text/plain; charset=utf-8"
         }
         "html" => {
             let parameter = |name| request.parameter(name).unwrap_or_default();
-            out = page_file::page_file(view, source, parameter("filter"), parameter("conversation"))?.into_bytes();
+            let page = page_file::page_file(view, source, parameter("filter"), parameter("conversation"))?;
+            out.write_all(page.as_bytes()).map_err(failed)?;
             "text/html; charset=utf-8"
         }
         _ => return Err(AnswerError::not_found("there is no such format")),
@@ -64,7 +70,7 @@ pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewR
     };
     let stem = source.name().rsplit(['/', '\\']).next().unwrap_or_default();
     let stem = stem.strip_suffix(".wire").or(stem.strip_suffix(".har")).unwrap_or(stem);
-    Ok(Answer::Download { name: format!("{stem}.{extension}"), kind, content: out })
+    Ok(Answer::Download { name: format!("{stem}.{extension}"), kind, content: out.finish().map_err(failed)? })
 }
 
 /// `compare`: what differs between two sources.

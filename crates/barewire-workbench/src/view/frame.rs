@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::copy::copies;
 use super::findings::{finding_of_frame, pointer_place};
-use super::listed_schemas::{ListedMismatch, ToolMessage};
+use super::listed_schemas::{ListedMismatch, ToolMessages};
 use super::rows::{Previewed, latency, role, row, with_preview};
 use super::tree::{lossy, message_nodes, no_frame, whole_characters};
-use crate::frames::WireFrame;
+use crate::check::catalogue::tools::OUTPUT_SCHEMA;
+use crate::frames::{FrameKind, WireFrame};
 use crate::index::{EntryKind, EntryRecord, IndexData, IndexedCapture, Span};
 use crate::rows::{CaretLine, consequence};
 
@@ -34,7 +35,7 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     };
     let mut explanation =
         if entry.text.is_kept() || bytes.is_empty() { consequence(&wire).text } else { String::new() };
-    if entry.kind == EntryKind::Cut {
+    if entry.kind == EntryKind::Frame(FrameKind::Cut) {
         explanation = "The rest of the frame is missing in the recording, so it cannot be checked.".to_owned();
     }
     if !entry.text.is_kept() {
@@ -43,15 +44,15 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     let row = with_preview(index, parts.row, &parts.previewed);
     let elements: Vec<Value> =
         parts.elements.into_iter().map(|(value, text)| with_preview(index, value, &text)).collect();
-    let mut schema: Vec<Value> = parts
-        .paths
-        .iter()
-        .map(|(path, message)| json!({"at": pointer_place(&bytes, path), "path": path, "message": message}))
-        .collect();
-    for ListedMismatch { path, at, message } in parts.tools.iter().filter_map(|tool| tool.mismatch(index, &bytes)) {
+    let of_member = |at: usize, path: &str, message: &str| json!({"at": at, "path": path, "message": message});
+    let named = |members: &[(String, String)]| -> Vec<Value> {
+        members.iter().map(|(path, message)| of_member(pointer_place(&bytes, path), path, message)).collect()
+    };
+    let (mut schema, marks) = (named(&parts.mismatches), named(&parts.marks));
+    for ListedMismatch { path, at, message } in parts.tools.mismatches(index, &bytes) {
         // A finding says so already.
         if !schema.iter().any(|it| it["at"] == at || it["path"].as_str().is_some_and(|known| path.starts_with(known))) {
-            schema.push(json!({"at": at, "path": path, "message": message}));
+            schema.push(of_member(at, &path, &message));
         }
     }
     let http = parts.heads.map(|(request, response)| heads(index, request, response));
@@ -59,13 +60,15 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
     let kind = entry.kind.as_str();
     let mut tree = message_nodes(kind, &bytes);
     for node in &mut tree {
-        let found = schema.iter().find(|it| it["at"] == node["at"]);
-        node["schema"] = found.map_or(Value::Null, |it| it["message"].clone());
+        for (member, list) in [("schema", &schema), ("mark", &marks)] {
+            let found = list.iter().find(|it| it["at"] == node["at"]);
+            node[member] = found.map_or(Value::Null, |it| it["message"].clone());
+        }
     }
     Answer::json(&json!({
         "row": row, "length": entry.length, "text": text, "text_complete": is_complete, "lossy": is_lossy,
         "invalid": invalid(entry, &wire, &bytes, parts.detail.as_deref()), "tree": tree, "explanation": explanation,
-        "http": http, "schema": schema, "findings": parts.findings, "operation": parts.operation,
+        "http": http, "schema": schema, "marks": marks, "findings": parts.findings, "operation": parts.operation,
         "elements": elements, "prev": (number > 1).then(|| number - 1), "next": parts.next, "copy": copies,
     }))
 }
@@ -78,10 +81,12 @@ struct Parts {
     detail: Option<String>,
     elements: Vec<(Value, Previewed)>,
     findings: Vec<Value>,
-    /// The members at fault, and what is wrong with them.
-    paths: Vec<(String, String)>,
+    /// The members that do not match the schema of their tool, and why, as a finding says.
+    mismatches: Vec<(String, String)>,
+    /// The members that other findings are about, and what these say.
+    marks: Vec<(String, String)>,
     /// The messages about calls of tools.
-    tools: Vec<ToolMessage>,
+    tools: ToolMessages,
     operation: Value,
     heads: Option<(Span, Span)>,
     next: Option<u64>,
@@ -109,9 +114,11 @@ impl Parts {
         let findings = data.findings.of_frame(number).map(finding_of_frame).collect();
         let paths = data.findings.of_frame(number).filter_map(|it| {
             let path = it.finding.path.clone().filter(|path| path.starts_with('/'))?;
-            Some((path, format!("{}: {}", it.finding.check.sentence, it.finding.detail)))
+            let of_schema = it.finding.check.id == OUTPUT_SCHEMA.id;
+            Some((of_schema, (path, format!("{}: {}", it.finding.check.sentence, it.finding.detail))))
         });
-        let paths = paths.collect();
+        let (mismatches, marks): (Vec<_>, Vec<_>) = paths.partition(|(of_schema, _)| *of_schema);
+        let without_kind = |members: Vec<(bool, (String, String))>| members.into_iter().map(|(_, it)| it).collect();
         let exchange = data.exchange(entry.exchange);
         let method = data.names.get(entry.method).unwrap_or_default().to_owned();
         Ok(Self {
@@ -120,13 +127,14 @@ impl Parts {
             detail: data.names.get(entry.detail).map(str::to_owned),
             elements,
             findings,
-            paths,
-            tools: ToolMessage::of(&data, at..=last),
+            mismatches: without_kind(mismatches),
+            marks: without_kind(marks),
+            tools: ToolMessages::of(&data, at..=last),
             operation: operation(&data, entry.operation),
             heads: exchange.map(|it| (it.request, it.response)),
             next: Some(number + 1).filter(|next| data.frame(*next).is_some()),
             copied: Copied {
-                is_request: entry.kind == EntryKind::Request,
+                is_request: entry.kind == EntryKind::Frame(FrameKind::Request),
                 method,
                 program: data.totals.program.clone(),
             },
@@ -185,7 +193,7 @@ pub(super) fn title(data: &IndexData, number: u32) -> String {
 
 /// Returns what is wrong with a frame that is not a message, with a caret at the place.
 fn invalid(entry: &EntryRecord, wire: &WireFrame<'_>, bytes: &[u8], detail: Option<&str>) -> Value {
-    if entry.kind == EntryKind::Cut {
+    if entry.kind == EntryKind::Frame(FrameKind::Cut) {
         let caret = CaretLine::around(bytes, bytes.len());
         return json!({
             "rule": "truncated", "detail": "the rest of the frame is missing in the recording", "at": bytes.len(),
@@ -205,7 +213,7 @@ fn invalid(entry: &EntryRecord, wire: &WireFrame<'_>, bytes: &[u8], detail: Opti
                 "caret": caret.column,
             })
         }
-        _ if entry.kind == EntryKind::Invalid => {
+        _ if entry.kind == EntryKind::Frame(FrameKind::Invalid) => {
             json!({"rule": detail, "detail": detail, "at": 0, "excerpt": "", "caret": 0})
         }
         _ => Value::Null,

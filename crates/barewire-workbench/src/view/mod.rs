@@ -26,6 +26,7 @@ mod preview;
 mod query;
 mod routes;
 mod rows;
+mod saved_file;
 mod server;
 mod sources;
 mod stats;
@@ -40,6 +41,7 @@ use sources::SourceSet;
 
 pub use answer::{Answer, AnswerError};
 pub use query::ViewRequest;
+pub use saved_file::SavedContent;
 pub use server::ViewServer;
 pub use sources::{Driver, Source, SourceKind, SourceState};
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, AnswerError};
 use super::query::ViewRequest;
+use super::rows::row_with_preview;
 use super::sources::Source;
 use super::{View, inlined, routes};
 
@@ -76,26 +77,17 @@ impl CollectedAnswers<'_> {
         }
     }
 
+    /// Returns the rows that are there now: live traffic has no end to wait for.
     fn rows(&mut self) -> Result<Vec<Value>, AnswerError> {
-        let mut rows = Vec::new();
-        loop {
-            let query = format!("{}&from={}&count=500", self.selection, rows.len());
-            let mut answer = self.ask("rows", &query)?;
-            let (total, is_final) = (answer["total"].as_u64().unwrap_or(0), answer["final"] == true);
-            if let Value::Array(more) = answer["rows"].take() {
-                rows.extend(more);
-            }
-            if rows.len() >= MAX_ROWS {
-                rows.truncate(MAX_ROWS);
-                if total > MAX_ROWS as u64 {
-                    self.notes.push(format!("Only the first {MAX_ROWS} of {total} rows are in this file."));
-                }
-                return Ok(rows);
-            }
-            if is_final && rows.len() as u64 >= total {
-                return Ok(rows);
-            }
+        let index = self.source.index();
+        let query = ViewRequest::new(false, "", &self.selection, Vec::new()).selection()?;
+        let selected = index.select_all(&query);
+        let total = selected.len();
+        if total > MAX_ROWS {
+            self.notes.push(format!("Only the first {MAX_ROWS} of {total} rows are in this file."));
         }
+        let shown = selected.into_iter().take(MAX_ROWS);
+        Ok(shown.map(|at| row_with_preview(index, at)).collect())
     }
 
     /// Returns the frames of the rows as the text of a JSON object, up to a total length.
@@ -191,3 +183,34 @@ const MAX_TREE_LENGTH: u64 = 1024 * 1024;
 const MAX_NODES: usize = 300;
 /// The maximum number of methods that are explained.
 const MAX_WORDS: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::sources::{SourceKind, SourceState};
+    use super::*;
+    use crate::index::tests::indexed_so_far;
+
+    /// A tap that goes on is saved as it is now.
+    #[test]
+    fn a_live_source_is_saved_as_it_is() {
+        let wire = "wire 1\n>(+1) {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n!(+2) text\n";
+        for filter in ["", "unanswered", "\"ping\""] {
+            let index = indexed_so_far(wire);
+            let (done, is_done) = mpsc::channel();
+            thread::spawn(move || {
+                let view = View::new(true, |_| None);
+                let source = view.add(Source::new(SourceKind::Tap, "tap", SourceState::Live, index));
+                let _ = done.send(page_file(&view, &source, filter, "").map_err(|error| error.error));
+            });
+            let page = is_done.recv_timeout(Duration::from_secs(60)).expect("it ends").expect("a page");
+            let data = page.split("id=\"barewire-data\">").nth(1).and_then(|rest| rest.split("</script>").next());
+            let data: Value = serde_json::from_str(data.expect("data")).expect("JSON");
+            let keys: Vec<&Value> = data["rows"].as_array().expect("rows").iter().map(|row| &row["key"]).collect();
+            assert_eq!(keys, if filter.is_empty() { vec!["f1", "e1"] } else { vec!["f1"] }, "{filter}");
+        }
+    }
+}

@@ -8,22 +8,27 @@ use std::borrow::Cow;
 use barewire_proto::json::{Json, Text};
 
 use super::tree::{string_end, value_end};
+use crate::frames::FrameKind;
 use crate::index::EntryKind;
 use crate::text::shown;
 
 /// Returns the preview of a row.
 pub(super) fn preview(kind: EntryKind, method: Option<&str>, text: &[u8]) -> String {
     let described = match kind {
-        EntryKind::Request | EntryKind::Notification => outer(text, "params").map(|params| asked(method, params)),
-        EntryKind::Result => outer(text, "result").map(|result| answered(method, result)),
+        EntryKind::Frame(FrameKind::Request) | EntryKind::Frame(FrameKind::Notification) => {
+            outer(text, "params").map(|params| asked(method, params))
+        }
+        EntryKind::Frame(FrameKind::Result) => outer(text, "result").map(|result| answered(method, result)),
         // The row has the code and the message already.
-        EntryKind::Error => {
+        EntryKind::Frame(FrameKind::Error) => {
             Some(outer(text, "error").and_then(|error| member(error, "data")).map_or_else(Vec::new, compact))
         }
-        EntryKind::Batch => Some(batch(text)),
-        EntryKind::Invalid | EntryKind::Cut | EntryKind::Event => None,
+        EntryKind::Frame(FrameKind::Batch) => Some(batch(text)),
+        EntryKind::Frame(FrameKind::Invalid) | EntryKind::Frame(FrameKind::Cut) | EntryKind::Event => None,
     };
-    let has_no_params = matches!(kind, EntryKind::Request | EntryKind::Notification) && described.is_none();
+    let has_no_params =
+        matches!(kind, EntryKind::Frame(FrameKind::Request) | EntryKind::Frame(FrameKind::Notification))
+            && described.is_none();
     match described {
         Some(bytes) => shown(&bytes, WIDTH),
         None if has_no_params && text.trim_ascii_start().starts_with(b"{") => String::new(),
@@ -200,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_preview_is_what_differs() {
-        let request = EntryKind::Request;
+        let request = EntryKind::Frame(FrameKind::Request);
         for (kind, method, text, expected) in [
             (
                 request,
@@ -216,25 +221,45 @@ mod tests {
             ),
             (request, Some("tools/list"), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, ""),
             (request, Some("x"), r#"{ "p\u0061rams" : [ 1, "a b" ], "jsonrpc":"2.0"}"#, r#"[1,"a b"]"#),
-            (EntryKind::Notification, None, r#"{"params":{"progress":1,"total":2}}"#, r#"{"progress":1,"total":2}"#),
             (
-                EntryKind::Result,
+                EntryKind::Frame(FrameKind::Notification),
+                None,
+                r#"{"params":{"progress":1,"total":2}}"#,
+                r#"{"progress":1,"total":2}"#,
+            ),
+            (
+                EntryKind::Frame(FrameKind::Result),
                 Some("tools/call"),
                 r#"{"result":{"resultType":"complete","content":[{"type":"text","text":"a \"b\""},{"type":"image","data":"x","mimeType":"image/png"}],"structuredContent":{"a":1}}}"#,
                 "a \"b\" [image/png]",
             ),
             (
-                EntryKind::Result,
+                EntryKind::Frame(FrameKind::Result),
                 Some("tools/list"),
                 r#"{"result":{"tools":[{"name":"a","x":[{}]},{"name":"b"}]}}"#,
                 "a, b",
             ),
-            (EntryKind::Result, Some("x"), r#"{"result":"text"}"#, r#""text""#),
-            (EntryKind::Result, None, r#"{"result":{}}"#, ""),
-            (EntryKind::Error, None, r#"{"error":{"code":1,"message":"m","data":{"why":"x"}}}"#, r#"{"why":"x"}"#),
-            (EntryKind::Error, None, r#"{"error":{"code":1,"message":"m"}}"#, ""),
-            (EntryKind::Batch, None, r#"[{"method":"ping"},{"result":{}},{"error":{}}]"#, "ping, result, error"),
-            (EntryKind::Invalid, None, r#"{"jsonrpc":"2.0","id":1,}"#, r#"{"jsonrpc":"2.0","id":1,}"#),
+            (EntryKind::Frame(FrameKind::Result), Some("x"), r#"{"result":"text"}"#, r#""text""#),
+            (EntryKind::Frame(FrameKind::Result), None, r#"{"result":{}}"#, ""),
+            (
+                EntryKind::Frame(FrameKind::Error),
+                None,
+                r#"{"error":{"code":1,"message":"m","data":{"why":"x"}}}"#,
+                r#"{"why":"x"}"#,
+            ),
+            (EntryKind::Frame(FrameKind::Error), None, r#"{"error":{"code":1,"message":"m"}}"#, ""),
+            (
+                EntryKind::Frame(FrameKind::Batch),
+                None,
+                r#"[{"method":"ping"},{"result":{}},{"error":{}}]"#,
+                "ping, result, error",
+            ),
+            (
+                EntryKind::Frame(FrameKind::Invalid),
+                None,
+                r#"{"jsonrpc":"2.0","id":1,}"#,
+                r#"{"jsonrpc":"2.0","id":1,}"#,
+            ),
         ] {
             assert_eq!(preview(kind, method, text.as_bytes()), expected, "{text}");
         }
@@ -244,13 +269,19 @@ mod tests {
     fn a_message_that_is_cut_anywhere_has_a_preview() {
         let text = r#" {"jsonrpc":"2.0","id":1,"params":{"name":"a","arguments":{"b":["c\\\"d",{"e":1}]}},"result":{"content":[{"text":"ü"}]}}"#;
         for end in 0..text.len() {
-            for kind in [EntryKind::Request, EntryKind::Result, EntryKind::Error, EntryKind::Batch, EntryKind::Cut] {
+            for kind in [
+                EntryKind::Frame(FrameKind::Request),
+                EntryKind::Frame(FrameKind::Result),
+                EntryKind::Frame(FrameKind::Error),
+                EntryKind::Frame(FrameKind::Batch),
+                EntryKind::Frame(FrameKind::Cut),
+            ] {
                 preview(kind, Some("tools/call"), &text.as_bytes()[..end]);
             }
         }
         let cut = br#"{"id":1,"params":{"name":"a","arguments":{"b":"cdef"#;
-        assert_eq!(preview(EntryKind::Request, Some("tools/call"), cut), r#"{"b":"cdef"#);
+        assert_eq!(preview(EntryKind::Frame(FrameKind::Request), Some("tools/call"), cut), r#"{"b":"cdef"#);
         let long = format!("{{\"result\":{{\"content\":[{{\"text\":\"{}", "x".repeat(5000));
-        assert_eq!(preview(EntryKind::Result, None, long.as_bytes()).chars().count(), WIDTH);
+        assert_eq!(preview(EntryKind::Frame(FrameKind::Result), None, long.as_bytes()).chars().count(), WIDTH);
     }
 }

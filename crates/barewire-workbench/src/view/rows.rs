@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::preview::{PREVIEWED, preview};
 use super::query::ViewRequest;
+use crate::frames::FrameKind;
 use crate::index::{EntryKind, EntryRecord, Flags, IndexData, IndexedCapture, RowOutcome, Span, Time};
 use crate::rows::{MessageRelation, OperationFacts, Role};
 use crate::text::shown;
@@ -80,7 +81,7 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
     let name = |number| data.names.get(number);
     let operation = data.operation(entry.operation);
     let is_event = entry.kind == EntryKind::Event;
-    let is_batch = entry.kind == EntryKind::Batch;
+    let is_batch = entry.kind == EntryKind::Frame(FrameKind::Batch);
     let (own_method, detail) = (name(entry.method).filter(|_| !is_event), name(entry.detail));
     let method = own_method.or_else(|| operation.and_then(|it| name(it.method)).filter(|_| !is_event));
     let is_first = operation.is_some_and(|it| it.first == row);
@@ -99,7 +100,7 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
     let note = if is_event { None } else { Some(note(data, entry, detail)).filter(|note| !note.is_empty()) };
     let value = json!({
         "frame": (entry.frame > 0).then_some(entry.frame), "key": key,
-        "event": is_event.then(|| [name(entry.method), detail].into_iter().flatten().collect::<Vec<_>>().join(" ")),
+        "event": is_event.then(|| name(entry.method)),
         "time": entry.time.seconds(), "dir": direction(entry.flags),
         "kind": if is_event { name(entry.method).unwrap_or("event") } else { entry.kind.as_str() },
         "id": data.ids.text(entry.id).map(|id| shown(id.as_bytes(), MAX_ID)),
@@ -107,7 +108,7 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
         "size": entry.length, "latency": latency(data, entry),
         "outcome": entry.outcome.as_str(), "note": note, "op": group,
         "round": (entry.round > 0).then_some(entry.round), "role": role(entry.role),
-        "channel": name(entry.channel),
+        "channel": data.channel(entry),
         "conversation": data.conversations.get(entry.conversation as usize).map(|it| &it.name),
         "children": children, "depth": depth, "bad": entry.flags.has(Flags::BAD) || entry.flags.has(Flags::FAILURE),
         "findings": findings, "redacted": entry.flags.has(Flags::REDACTED),
@@ -115,9 +116,21 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
     (value, Previewed { kind: entry.kind, method: method.map(str::to_owned), text: entry.text })
 }
 
-/// Adds the preview of the text to a row.
+/// Returns a row with its preview.
+pub(super) fn row_with_preview(index: &IndexedCapture, at: u32) -> Value {
+    let (value, previewed) = row(&index.data(), at, 0);
+    with_preview(index, value, &previewed)
+}
+
+/// Adds the preview of the text to a row, and the first line of an event.
 pub(super) fn with_preview(index: &IndexedCapture, mut value: Value, previewed: &Previewed) -> Value {
     let bytes = index.spool().read(previewed.text, 0, PREVIEWED);
+    if previewed.kind == EntryKind::Event {
+        let line = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_EVENT)]);
+        let line = line.lines().next().unwrap_or_default();
+        let word = value["event"].as_str().unwrap_or_default();
+        value["event"] = json!(format!("{word} {line}").trim_end());
+    }
     value["preview"] = json!(preview(previewed.kind, previewed.method.as_deref(), &bytes));
     value
 }
@@ -145,7 +158,9 @@ fn note(data: &IndexData, entry: &EntryRecord, detail: Option<&str>) -> String {
         RowOutcome::Error => {
             words.insert(0, format!("{} {}", entry.code, detail.unwrap_or_default()).trim_end().to_owned())
         }
-        RowOutcome::Invalid if entry.kind != EntryKind::Batch => words.insert(0, detail.unwrap_or_default().to_owned()),
+        RowOutcome::Invalid if entry.kind != EntryKind::Frame(FrameKind::Batch) => {
+            words.insert(0, detail.unwrap_or_default().to_owned())
+        }
         _ => {}
     }
     words.join("  ")
@@ -195,5 +210,7 @@ pub(super) fn seconds(time: Option<Time>) -> Option<f64> {
 const MAX_ROWS: usize = 500;
 /// The maximum number of findings that a row names.
 const MAX_FINDINGS: usize = 20;
+/// The maximum length of the line of an event, in bytes.
+const MAX_EVENT: usize = 512;
 /// The maximum width of an id.
 const MAX_ID: usize = 40;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use barewire::server::http::{HttpLimits, ServiceListener};
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, SET_COOKIE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Limited};
@@ -21,6 +21,7 @@ use super::answer::{Answer, AnswerError};
 use super::assets::asset;
 use super::events::send_sources;
 use super::query::ViewRequest;
+use super::saved_file::{SavedContent, send_file};
 use super::{View, routes};
 use crate::Error;
 
@@ -90,8 +91,9 @@ async fn respond(view: View, request: Request<Incoming>) -> Result<Response<Page
     let (head, body) = request.into_parts();
     let access = &view.state().access;
     let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
-    access.check_place(target, &head.headers)?;
     let path = head.uri.path();
+    let is_document = path == "/" && matches!(head.method, Method::GET | Method::HEAD);
+    access.check_place(target, &head.headers, is_document)?;
     let Some(api) = path.strip_prefix("/api/") else {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(AnswerError::new(405, "files of the page are only read"));
@@ -118,7 +120,7 @@ async fn respond(view: View, request: Request<Incoming>) -> Result<Response<Page
         let (sender, events) = mpsc::channel(1);
         tokio::spawn(send_sources(view.clone(), sender));
         let mut response = response(StatusCode::OK, "text/event-stream", Bytes::new());
-        *response.body_mut() = PageBody::Events(events);
+        *response.body_mut() = PageBody::Parts(events);
         return Ok(response);
     }
     let body = if is_post { read(body, MAX_BODY).await? } else { Vec::new() };
@@ -130,7 +132,7 @@ async fn respond(view: View, request: Request<Incoming>) -> Result<Response<Page
         Answer::Json(text) => response(StatusCode::OK, JSON, Bytes::from(text)),
         Answer::Done => response(StatusCode::NO_CONTENT, "", Bytes::new()),
         Answer::Download { name, kind, content } => {
-            let mut response = response(StatusCode::OK, kind, Bytes::from(content));
+            let mut response = download(kind, content);
             let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
             let name: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
             if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
@@ -139,6 +141,21 @@ async fn respond(view: View, request: Request<Incoming>) -> Result<Response<Page
             response
         }
     })
+}
+
+/// Returns the answer with a file to save.
+fn download(kind: &'static str, content: SavedContent) -> Response<PageBody> {
+    match content {
+        SavedContent::Memory(bytes) => response(StatusCode::OK, kind, Bytes::from(bytes)),
+        SavedContent::File(file, length) => {
+            let (sender, parts) = mpsc::channel(PARTS_AHEAD);
+            tokio::task::spawn_blocking(move || send_file(&file, length, &sender));
+            let mut response = response(StatusCode::OK, kind, Bytes::new());
+            *response.body_mut() = PageBody::Parts(parts);
+            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            response
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -180,10 +197,10 @@ fn secure(response: &mut Response<PageBody>) {
     }
 }
 
-/// A body of the page: whole, or events as they come.
+/// A body of the page: whole, or the parts of a file or the events of a stream as they come.
 enum PageBody {
     Whole(Option<Bytes>),
-    Events(mpsc::Receiver<Bytes>),
+    Parts(mpsc::Receiver<Bytes>),
 }
 
 impl Body for PageBody {
@@ -196,7 +213,7 @@ impl Body for PageBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Events(events) => events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event)))),
+            Self::Parts(parts) => parts.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part)))),
         }
     }
 
@@ -207,7 +224,7 @@ impl Body for PageBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Events(_) => SizeHint::default(),
+            Self::Parts(_) => SizeHint::default(),
         }
     }
 }
@@ -234,6 +251,8 @@ const MAX_CONNECTIONS: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The number of parts of a file that are read before its reader takes them.
+const PARTS_AHEAD: usize = 2;
 /// The maximum length of the body with the token, in bytes.
 const MAX_TOKEN_BODY: usize = 4096;
 /// The maximum length of any other body, in bytes: a frame that the user sends, as text in JSON.

@@ -14,7 +14,7 @@ pub(super) fn timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<
     let query = request.selection()?;
     let width = request.number("width")?.unwrap_or(1000_u32).clamp(10, 4000);
     // A filter selects operations by their rows.
-    let selected = query.filter.is_set().then(|| index.select(&query).all());
+    let selected = query.filter.is_set().then(|| index.select_all(&query));
     let data = index.data();
     let selected = selected.map(|rows| operations_of(&data, &rows));
     let conversation = query.conversation.as_deref().map(|name| data.conversation(name));
@@ -24,7 +24,8 @@ pub(super) fn timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<
     let mut shown: Vec<ShownOperation> = Vec::new();
     for (number, operation) in (1..).zip(data.operations.from(0)) {
         let Some(start) = operation.start.seconds() else { continue };
-        let end = operation.end.seconds();
+        // What comes after a cancellation is not part of the bar: its lane may have another operation by then.
+        let end = operation.released.unwrap_or(operation.end).seconds();
         let is_here = start <= to && end.unwrap_or(last) >= from;
         let is_wanted = conversation.is_none_or(|wanted| wanted == Some(operation.conversation));
         let is_selected = || selected.as_ref().is_none_or(|it| it.contains_key(&number));
@@ -66,6 +67,9 @@ fn bar(data: &IndexData, shown: &ShownOperation, slow: f64) -> Option<Value> {
 }
 
 fn outcome(operation: &OperationRecord) -> Option<&'static str> {
+    if operation.released.is_some_and(|released| released != operation.end) {
+        return Some(OperationState::Cancelled.as_str());
+    }
     if operation.state.is_open() && operation.state != OperationState::Suspended {
         return None;
     }
@@ -124,3 +128,81 @@ const SLOWEST_BARS: usize = 500;
 const MAX_ROUNDS: usize = 100;
 /// The shortest time, in seconds, that is called slow.
 const SLOW: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::indexed;
+
+    /// Returns the bars of a wire.
+    fn bars(wire: &str) -> Vec<Value> {
+        let answer = timeline(&indexed(wire), &ViewRequest::new(false, "", "", Vec::new()));
+        let Ok(Answer::Json(text)) = answer else { panic!("no timeline") };
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        value["bars"].as_array().expect("bars").clone()
+    }
+
+    /// Asserts that no two bars in one lane overlap.
+    #[track_caller]
+    fn assert_apart(bars: &[Value]) {
+        for (at, one) in bars.iter().enumerate() {
+            let is_over = |other: &&Value| {
+                let ends_before =
+                    |a: &Value, b: &Value| a["end"].as_f64().is_some_and(|end| Some(end) <= b["start"].as_f64());
+                one["lane"] == other["lane"] && !ends_before(one, other) && !ends_before(other, one)
+            };
+            assert_eq!(bars[at + 1..].iter().find(is_over), None, "{one}");
+        }
+    }
+
+    fn call(time: u32, id: u32, more: &str) -> String {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        format!(
+            ">(+{time}) {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"t\",{more}{meta}}}}}\n"
+        )
+    }
+
+    fn cancel(time: u32, id: u32) -> String {
+        format!(
+            ">(+{time}) {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
+        )
+    }
+
+    fn result(time: u32, id: u32, members: &str) -> String {
+        format!("<(+{time}) {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{{members}}}}}\n")
+    }
+
+    #[test]
+    fn a_late_response_does_not_take_the_lane_of_another_operation() {
+        let wire =
+            ["wire 1\n".to_owned(), call(1, 1, ""), cancel(2, 1), call(3, 2, ""), result(4, 1, ""), result(5, 2, "")];
+        let bars = bars(&wire.concat());
+        assert_apart(&bars);
+        assert_eq!((&bars[0]["end"], &bars[1]["end"]), (&json!(2.0), &json!(5.0)));
+        assert_eq!(
+            (&bars[0]["lane"], &bars[1]["lane"]),
+            (&json!(0), &json!(0)),
+            "the lane is free after the cancellation"
+        );
+    }
+
+    #[test]
+    fn an_operation_that_goes_on_after_its_cancellation_frees_its_lane_once() {
+        let asks = r#""resultType":"input_required","inputRequests":{},"requestState":"s""#;
+        let again = r#""requestState":"s","inputResponses":{},"#;
+        let wire = [
+            "wire 1\n".to_owned(),
+            call(1, 1, ""),
+            cancel(2, 1),
+            result(3, 1, asks),
+            call(4, 2, again),
+            result(5, 2, ""),
+            call(6, 3, ""),
+            call(7, 4, ""),
+            result(8, 3, ""),
+            result(9, 4, ""),
+        ];
+        let bars = bars(&wire.concat());
+        assert_apart(&bars);
+    }
+}

@@ -119,7 +119,7 @@ fn node(key: Option<&str>, index: Option<usize>, value: Json<'_>, at: usize, mea
     json!({
         "key": key.map(|key| shown(key.as_bytes(), MAX_KEY)), "index": index, "kind": kind, "at": at, "length": bytes.len(),
         "count": count, "preview": shown(&bytes[..bytes.len().min(4 * MAX_PREVIEW)], MAX_PREVIEW), "meaning": meaning,
-        "schema": null,
+        "schema": null, "mark": null,
     })
 }
 

@@ -75,7 +75,7 @@ impl SchemaValidator {
             .offline()
             .should_validate_formats(false)
             // This regex engine matches every pattern in linear time.
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(PatternOptions::regex().size_limit(pattern_size(schema)))
             .build(schema)
             .map_err(|error| SchemaError::Invalid {
                 path: error.instance_path().as_str().to_owned(),
@@ -141,6 +141,23 @@ fn depth(value: &Value) -> usize {
     }
 }
 
+/// Returns the maximum size of a compiled pattern, in bytes. A pattern of few characters can take megabytes, so all of
+/// them share one limit.
+fn pattern_size(schema: &Value) -> usize {
+    (MAX_PATTERNS_SIZE / patterns(schema).max(1)).min(MAX_PATTERN_SIZE)
+}
+
+fn patterns(value: &Value) -> usize {
+    match value {
+        Value::Array(elements) => elements.iter().map(patterns).sum(),
+        Value::Object(members) => {
+            let named = members.get("patternProperties").and_then(Value::as_object).map_or(0, serde_json::Map::len);
+            usize::from(members.contains_key("pattern")) + named + members.values().map(patterns).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
 fn has_references(value: &Value) -> bool {
     match value {
         Value::Array(elements) => elements.iter().any(has_references),
@@ -159,6 +176,12 @@ fn path(error: &ValidationError<'_>) -> Vec<PathSegment> {
     };
     error.instance_path().into_iter().map(segment).collect()
 }
+
+/// The maximum size of a compiled pattern, in bytes: the default of the library.
+const MAX_PATTERN_SIZE: usize = 10 * 1024 * 1024;
+
+/// The maximum size of all patterns of a schema together, in bytes.
+const MAX_PATTERNS_SIZE: usize = 16 * 1024 * 1024;
 
 /// The keywords with which a schema refers to another schema or to itself.
 const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];

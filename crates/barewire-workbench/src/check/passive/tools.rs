@@ -240,7 +240,7 @@ impl CompiledSchemas {
     /// Returns a schema that was valid when its tool was listed.
     fn get(&mut self, text: &str) -> Option<&Schema> {
         if !self.by_text.contains_key(text) {
-            if self.size + text.len() > MAX_COMPILED_SIZE {
+            if self.size + text.len() > MAX_COMPILED_SIZE || self.by_text.len() >= MAX_COMPILED {
                 *self = Self::default();
             }
             self.size += text.len();
@@ -298,6 +298,8 @@ const MAX_LIST_SIZE: usize = 1024 * 1024;
 /// The maximum total length of the schemas that stay compiled, in bytes. A compiled schema takes up to some hundred
 /// times the memory of its text.
 const MAX_COMPILED_SIZE: usize = 64 * 1024;
+/// The maximum number of these schemas. Their patterns can take 16 MiB each.
+const MAX_COMPILED: usize = 16;
 /// The maximum length of a schema, in bytes; far more than any model reads.
 const MAX_JSON: usize = 1024 * 1024;
 /// The maximum number of calls that are tracked; more than any client has in flight.

@@ -29,7 +29,22 @@ struct WireFacts {
 }
 
 /// Collects the facts.
-pub(super) struct FramesObserver(Arc<CallFrames>);
+pub(super) struct FramesObserver {
+    frames: Arc<CallFrames>,
+    /// What the messages of the current frame are. It is told with the frame, because the page asks for the frame as
+    /// soon as it knows the number.
+    seen: Vec<SeenMessage>,
+}
+
+/// A message that the page is told the frame of.
+enum SeenMessage {
+    /// The request of a call.
+    Request(u64),
+    /// A response to a call.
+    Response(u64),
+    /// A request of the server, with its method.
+    Question(String),
+}
 
 impl CallFrames {
     /// Expects the request of a call.
@@ -68,18 +83,40 @@ impl CallFrames {
     }
 }
 
+impl WireFacts {
+    fn note(&mut self, seen: SeenMessage, frame: u64) {
+        match seen {
+            SeenMessage::Request(call) => {
+                self.frames.insert(call, (Some(frame), None));
+            }
+            SeenMessage::Response(call) => {
+                if let Some(frames) = self.frames.get_mut(&call) {
+                    frames.1 = Some(frame);
+                }
+            }
+            SeenMessage::Question(method) => {
+                if self.questions.len() < MAX_METHODS || self.questions.contains_key(&method) {
+                    self.questions.insert(method, frame);
+                }
+            }
+        }
+    }
+}
+
 impl FramesObserver {
     pub(super) fn new(frames: Arc<CallFrames>) -> Self {
-        Self(frames)
+        Self { frames, seen: Vec::new() }
     }
 }
 
 impl Observer for FramesObserver {
     fn message(&mut self, message: &TrackedMessage<'_>) {
-        let frame = message.frame.number;
-        let mut facts = self.0.lock();
+        if self.seen.len() >= MAX_METHODS {
+            return;
+        }
+        let mut facts = self.frames.lock();
         let facts = &mut *facts;
-        match message.relation {
+        self.seen.extend(match message.relation {
             Relation::Request { operation, .. } if message.sender == Side::Client => {
                 if facts.operations.contains_key(&operation.number) {
                     return;
@@ -87,35 +124,99 @@ impl Observer for FramesObserver {
                 let waiting = facts.expected.get_mut(operation.method.as_str());
                 let Some(call) = waiting.and_then(VecDeque::pop_front) else { return };
                 facts.operations.insert(operation.number, call);
-                facts.frames.insert(call, (Some(frame), None));
+                Some(SeenMessage::Request(call))
             }
-            Relation::Request { operation, .. } => {
-                let method = operation.method.as_str();
-                let has_room = facts.questions.len() < MAX_METHODS || facts.questions.contains_key(method);
-                facts.questions.extend(has_room.then(|| (method.to_owned(), frame)));
-            }
+            Relation::Request { operation, .. } => Some(SeenMessage::Question(operation.method.clone())),
             Relation::Response { operation, .. } => {
-                if let Some(call) = facts.operations.get(&operation.number)
-                    && let Some(frames) = facts.frames.get_mut(call)
-                {
-                    frames.1 = Some(frame);
-                }
+                facts.operations.get(&operation.number).copied().map(SeenMessage::Response)
             }
-            _ => {}
-        }
+            _ => None,
+        });
     }
 
     fn item(&mut self, item: &WireItem<'_>, _: &OperationTracker) {
+        if let WireItem::Frame(frame) = item {
+            let mut facts = self.frames.lock();
+            for seen in self.seen.drain(..) {
+                facts.note(seen, frame.number);
+            }
+        }
         if let WireItem::Event(Event { note: Note::Head(Stream::ToClient, line), .. }) = item
             && let Some((name, value)) = std::str::from_utf8(line).ok().and_then(|line| line.split_once(':'))
             && name.eq_ignore_ascii_case("mcp-session-id")
         {
-            self.0.lock().session = Some(value.trim().to_owned());
+            self.frames.lock().session = Some(value.trim().to_owned());
         }
     }
 
     fn end(&mut self, _: &OperationTracker) {}
 }
 
-/// The maximum number of methods that are told apart.
+/// The maximum number of methods that are told apart, and of messages of a batch.
 const MAX_METHODS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use barewire_proto::transcript::read;
+
+    use super::*;
+    use crate::frames::{FrameLimits, Streams};
+    use crate::pipeline::ObserverSink;
+
+    /// Looks at what the page is told, while the messages and then the frame are observed.
+    struct Looking {
+        observer: FramesObserver,
+        told: Vec<(&'static str, u64, Option<u64>)>,
+    }
+
+    impl Looking {
+        fn look(&mut self, at: &'static str, frame: u64) {
+            let (request, response) = self.observer.frames.of_call(1);
+            let question = self.observer.frames.of_question("roots/list");
+            self.told.push((at, frame, [request, response, question].into_iter().flatten().max()));
+        }
+    }
+
+    impl Observer for Looking {
+        fn message(&mut self, message: &TrackedMessage<'_>) {
+            self.observer.message(message);
+            self.look("message", message.frame.number);
+        }
+
+        fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+            self.observer.item(item, operations);
+            if let WireItem::Frame(frame) = item {
+                self.look("frame", frame.number);
+            }
+        }
+
+        fn end(&mut self, _: &OperationTracker) {}
+    }
+
+    /// The writer of the index adds a frame after its messages were observed.
+    #[test]
+    fn a_frame_is_told_when_it_can_be_asked_for() {
+        let frames = Arc::new(CallFrames::default());
+        frames.expect("tools/call", 1);
+        let mut sink = ObserverSink::new(Looking { observer: FramesObserver::new(frames), told: Vec::new() });
+        let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
+        let wire = r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}
+< {"jsonrpc":"2.0","id":"q","method":"roots/list"}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+"#;
+        for entry in read(wire.as_bytes()).expect("a transcript") {
+            assert!(matches!(streams.entry(&entry, &mut sink), Ok(true)));
+        }
+        let told = sink.finish().told;
+        let expected = [
+            ("message", 1, None),
+            ("frame", 1, Some(1)),
+            ("message", 2, Some(1)),
+            ("frame", 2, Some(2)),
+            ("message", 3, Some(2)),
+            ("frame", 3, Some(3)),
+        ];
+        assert_eq!(told, expected);
+    }
+}
