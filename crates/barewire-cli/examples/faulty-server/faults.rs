@@ -71,6 +71,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("no-server-info-in-initialize", "result-shape"),
     fault("prompt-without-name", "result-shape"),
     fault("no-content", "result-shape"),
+    fault("no-content-for-a-pattern", "result-shape"),
     fault("null-description", "result-shape"),
     fault("read-without-contents", "result-shape"),
     fault("prompt-as-text", "result-shape"),

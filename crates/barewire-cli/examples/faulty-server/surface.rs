@@ -126,6 +126,12 @@ impl Server {
         if self.has("name-with-spaces") {
             tools[2]["name"] = json!("slow and steady");
         }
+        if self.has("no-content-for-a-pattern") {
+            let id = json!({"type": "string", "pattern": "^[A-Z]{3}-\\d{4}$"});
+            let schema = json!({"type": "object", "properties": {"id": id}, "required": ["id"]});
+            let hints = json!({"readOnlyHint": true});
+            tools.push(json!({"name": "find", "inputSchema": schema, "annotations": hints}));
+        }
         self.change_tools(&mut tools, is_modern);
         if self.has("lists-by-history") && self.has_listed_prompts {
             tools.remove(1);
@@ -155,6 +161,10 @@ impl Server {
             Some("count") => Reply::Now(self.count(request)),
             Some("slow") => self.slow(request, arguments),
             Some("job") if self.tasks.is_some() => Reply::Now(self.job(request)),
+            Some("find") if self.has("no-content-for-a-pattern") => Reply::Now(match arguments["id"].as_str() {
+                Some("AAA-0000") => Ok(json!({})),
+                _ => Ok(error_result("there is no such id")),
+            }),
             Some("write") => Reply::Now(Ok(text_result("written"))),
             Some(name) if self.has("unknown-tool-is-a-result") => {
                 Reply::Now(Ok(error_result(&format!("unknown tool {name}"))))
