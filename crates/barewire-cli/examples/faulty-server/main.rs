@@ -35,6 +35,8 @@ pub(crate) struct Server {
     was_discovered: bool,
     /// Whether a modern `prompts/list` was received.
     has_listed_prompts: bool,
+    /// Whether a legacy client has ended a subscription.
+    has_unsubscribed: bool,
     /// The tasks; `None` if the server has none.
     tasks: Option<tasks::Tasks>,
     /// Responses that are held back until all requests of a read are handled.
@@ -75,6 +77,7 @@ fn main() {
         lists: 0,
         was_discovered: false,
         has_listed_prompts: false,
+        has_unsubscribed: false,
         held: None,
     };
     server.start();

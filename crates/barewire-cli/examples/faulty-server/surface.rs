@@ -77,6 +77,9 @@ impl Server {
                 if self.has("modern-notification") && !request.is_modern {
                     self.wire.notify("notifications/subscriptions/acknowledged", &json!({}));
                 }
+                if self.has("updates-without-subscription") && !request.is_modern {
+                    self.wire.notify("notifications/resources/updated", &json!({"uri": "fixture://about"}));
+                }
                 let mut prompts = json!([{"name": "greet"}]);
                 self.change_prompts(&mut prompts);
                 if self.has("prompt-listed-twice") {
@@ -88,6 +91,9 @@ impl Server {
                 Ok(json!({"messages": [{"role": "user", "content": "Hello"}]}))
             }
             "prompts/get" if params["name"] == json!("greet") => {
+                if self.has("updates-after-unsubscribe") && self.has_unsubscribed && !request.is_modern {
+                    self.wire.notify("notifications/resources/updated", &json!({"uri": "fixture://about"}));
+                }
                 Ok(json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]}))
             }
             "prompts/get" => error(-32602, "unknown prompt"),
@@ -222,6 +228,11 @@ impl Server {
         }
         if self.has("logs-unasked") && request.is_modern || self.has("undeclared-log") && !request.is_modern {
             wire.notify("notifications/message", &json!({"level": "info", "data": "counting"}));
+        }
+        if !request.is_modern && !self.has("undeclared-log") {
+            // The level that the client sets is `error`.
+            let level = if self.has("logs-below-the-level") { "warning" } else { "error" };
+            wire.notify("notifications/message", &json!({"level": level, "data": "counting"}));
         }
         if self.has("asks-what-is-not-declared") && request.is_modern {
             let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
