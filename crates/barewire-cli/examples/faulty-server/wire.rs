@@ -175,7 +175,8 @@ impl Server {
             let code = if self.has("wrong-envelope-code") { -32000 } else { -32600 };
             return Some(self.response(id.unwrap_or(&Value::Null), error(code, "Invalid Request")));
         };
-        if message.get("id").is_none() {
+        let is_mistaken = self.has("takes-requests-for-notifications") && method.starts_with("notifications/");
+        if message.get("id").is_none() || is_mistaken {
             self.notification(method, &params);
             return None;
         }

@@ -4,6 +4,7 @@ use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{Era, Revision, key};
 use serde_json::{Value, json};
 
+use super::connection::modern_meta;
 use super::eras::EraFacts;
 use super::harness::{Harness, Probe, initialize_params};
 use super::misuse;
@@ -11,7 +12,7 @@ use super::ordinary::{Judgement, LISTS, NO_SUCH_URI, ServerProbe};
 use super::outcome::{RequestOutcome, ResultResponse, is_response_to};
 use crate::Error;
 use crate::check::catalogue::modern::{
-    CHECKS, LISTEN_ACKNOWLEDGED, MODERN_META, MODERN_REMOVED_METHODS, MODERN_STATELESS, MODERN_VERSION,
+    CHECKS, LISTEN_ACKNOWLEDGED, MODERN_META, MODERN_REMOVED_METHODS, MODERN_STATELESS, MODERN_VERSION, OTHER_METADATA,
 };
 use crate::check::catalogue::tools::LIST_ORDER;
 use crate::check::excerpt::Fault;
@@ -148,7 +149,23 @@ impl ServerProbe<'_> {
         }
         let meta = json!({key::PROTOCOL_VERSION: version, key::CLIENT_CAPABILITIES: {}});
         let judgement = Judgement::Result { check: &MODERN_META, what: "a request without clientInfo" };
-        self.request_with_meta(meta, judgement).await
+        self.request_with_meta(meta, judgement).await?;
+        let mut meta = json!({"com.example/note": "barewire", "traceparent": TRACE});
+        for (name, value) in modern_meta() {
+            meta[name] = value;
+        }
+        self.request_with_meta(meta, Judgement::OtherMetadata).await
+    }
+
+    pub(super) fn judge_other_metadata(&self, outcome: &RequestOutcome) {
+        let what = "a request with com.example/note and traceparent in its metadata";
+        match outcome {
+            RequestOutcome::Error(response) => {
+                let detail = format!("{what}: expected a result, got {}", outcome.describe());
+                self.harness.fail_frame_under(&OTHER_METADATA, &MODERN_META, &response.frame, detail);
+            }
+            outcome => self.harness.expect_result(&MODERN_META, &self.connection, what, outcome),
+        }
     }
 
     async fn removed_methods(&mut self) -> Result<(), Error> {
@@ -213,5 +230,7 @@ impl ServerProbe<'_> {
 
 /// A version that no server will ever speak.
 const UNSUPPORTED_VERSION: &str = "v999.0.0";
+/// The example of the specification for the context of a trace.
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 /// The maximum number of entries of a list that are compared; more than a model can choose from.
 const MAX_NAMES: usize = 16_384;
