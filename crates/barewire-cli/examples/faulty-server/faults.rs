@@ -49,6 +49,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("answers-an-empty-array", "empty-array"),
     fault("dies-of-an-empty-array", "empty-array"),
     fault("banner", "stdout-purity"),
+    fault("cuts-results-of-tools", "stdout-purity"),
     fault("byte-order-mark", "stdout-purity"),
     fault("writes-latin-1", "stdout-purity"),
     fault("content-length", "stdout-purity"),

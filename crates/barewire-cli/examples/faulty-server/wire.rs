@@ -246,6 +246,11 @@ impl Server {
                 return None;
             }
         }
+        if method == "tools/call" && response.get("result").is_some() && self.has("cuts-results-of-tools") {
+            let text = response.to_string();
+            self.wire.text(&text[..text.len() - 2]);
+            return None;
+        }
         Some(response)
     }
 

@@ -10,7 +10,7 @@ use super::connection::ServerConnection;
 use super::harness::initialize;
 use super::ordinary::ServerProbe;
 use super::outcome::{RequestOutcome, ResultResponse};
-use super::running_calls::{CallDuration, CallDurations, RunningCall};
+use super::running_calls::{CallDuration, CallDurations, CallPatience, RunningCall};
 use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{CANCELLED_ANSWER, CONCURRENCY, LATE_ANSWER, PROGRESS_RULES};
 use crate::check::catalogue::lifecycle::CALL_BEFORE_INITIALIZED;
@@ -104,11 +104,12 @@ impl ServerProbe<'_> {
         }
         let allowed: Vec<Rc<AllowedCall>> = allowed.into_iter().map(Rc::new).collect();
         let mut called = CalledTools::default();
+        let mut patience = CallPatience::new();
         for call in allowed.iter().take(MAX_CALLS) {
             let _subject = self.harness.progress(&call.subject());
             self.reconnect_if_closed().await?;
             let running = RunningCall::start(call, &mut self.connection).await;
-            let outcome = match self.early_outcome(&running).await {
+            let outcome = match self.early_outcome(&running, &patience).await {
                 Some(outcome) => outcome,
                 None => {
                     if called.running.len() < MAX_RUNNING
@@ -117,12 +118,15 @@ impl ServerProbe<'_> {
                         called.running.push((running, connection));
                         continue;
                     }
-                    self.late_outcome(&running).await?
+                    self.late_outcome(&running, &mut patience).await?
                 }
             };
             called.ended.extend(running.duration(&outcome));
             if self.harness.is_late() {
                 return Ok(called);
+            }
+            if patience.is_over() {
+                break;
             }
         }
         called.allowed = allowed;

@@ -76,7 +76,11 @@ async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &Era
     let mut answered = Vec::new();
     for (title, method, params) in requests {
         let since = connection.now();
-        let outcome = connection.claimed_request(method, params.clone()).await;
+        let outcome = connection.claimed_request_within(method, params.clone(), patience).await;
+        if matches!(outcome, RequestOutcome::NoResponse(_)) {
+            // A server that does not answer one request may not answer others.
+            patience = patience.min(NEXT_PATIENCE);
+        }
         if let Some(frame) = outcome.frame()
             && frame.bytes.len() <= MAX_COMPARED_RESPONSE
             && let Some(body) = body(frame)
@@ -176,6 +180,8 @@ fn body(frame: &LocatedFrame) -> Option<String> {
 /// The maximum length of a response that is compared, in bytes. The responses are held in memory until all of them have
 /// arrived.
 const MAX_COMPARED_RESPONSE: usize = 256 * 1024;
+/// The time that a request has after one that got no response.
+const NEXT_PATIENCE: Duration = Duration::from_secs(1);
 /// The text in invented arguments.
 const SAMPLE_TEXT: &str = "barewire";
 /// The maximum number of tools that are called at once.
