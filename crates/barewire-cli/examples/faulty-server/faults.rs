@@ -111,6 +111,8 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("runs-without-arguments", "tool-argument-errors"),
     fault("arguments-as-protocol-error", "tool-argument-errors"),
     fault("arguments-as-internal-error", "tool-argument-errors"),
+    fault("needs-the-member-arguments", "optional-arguments"),
+    fault("fails-without-the-member-arguments", "optional-arguments"),
     fault("shuffles", "list-order"),
     fault("forgets-on-later-pages", "list-order"),
     fault("pages-for-ever", "pagination"),

@@ -212,6 +212,13 @@ impl Server {
         if self.has("tool-fails-as-internal-error") {
             return error(-32603, "the counter is out of order");
         }
+        let has_arguments = request.params.get("arguments").is_some();
+        if self.has("needs-the-member-arguments") && !has_arguments {
+            return error(-32602, "arguments: expected object, received undefined");
+        }
+        if self.has("fails-without-the-member-arguments") && !has_arguments {
+            return Ok(error_result("arguments: expected object, received undefined"));
+        }
         if let Some(token) = request.params["_meta"].get("progressToken") {
             report(token, 1);
             report(token, if self.has("progress-goes-back") { 1 } else { 2 });

@@ -15,7 +15,7 @@ use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
 use super::outcome::{RequestOutcome, ResultResponse};
-use super::running_calls;
+use super::running_calls::{self, CallDurations};
 use super::tool::ListedTool;
 use crate::Error;
 use crate::check::catalogue::Check;
@@ -101,10 +101,13 @@ impl ServerProbe<'_> {
         self.reconnect_if_closed().await?;
         let CalledTools { allowed, ended, running } = self.tool_calls().await?;
         let (harness, answered) = (self.harness, calls::repeatable(&ended));
+        let bare = calls::without_arguments(&ended);
         let is_answered = answered.is_some();
         let durations = RefCell::new(ended);
-        let (others, finished) =
-            tokio::join!(self.after_calls(&allowed, answered), running_calls::finish(harness, running, &durations));
+        let (others, finished) = tokio::join!(
+            self.after_calls(&allowed, &durations, answered, bare),
+            running_calls::finish(harness, running, &durations)
+        );
         others.and(finished)?;
         // `allowed` is empty if nothing was called, or if no time is left.
         if !allowed.is_empty() && !self.harness.is_late() {
@@ -129,9 +132,14 @@ impl ServerProbe<'_> {
     async fn after_calls(
         &mut self,
         allowed: &[Rc<AllowedCall>],
+        durations: &RefCell<CallDurations>,
         answered: Option<Rc<AllowedCall>>,
+        bare: Option<Rc<AllowedCall>>,
     ) -> Result<(), Error> {
-        self.missing_arguments(allowed).await?;
+        self.missing_arguments(allowed, durations).await?;
+        if !allowed.is_empty() {
+            self.omitted_arguments(bare.as_ref()).await?;
+        }
         if answered.is_some() {
             self.call_before_initialized(answered).await?;
         }
