@@ -145,11 +145,20 @@ impl Server {
         if self.has("shuffles") && self.lists.is_multiple_of(2) {
             tools.swap(0, 1);
         }
+        self.remove_tools(&mut tools, is_modern);
         let mut last = tools.split_off(2);
+        if params.get("cursor").is_some_and(|cursor| *cursor == json!("page-2")) {
+            self.change_page(&tools, &mut last, is_modern)?;
+        }
         if self.has("forgets-on-later-pages") && self.lists.is_multiple_of(2) {
             last.pop();
         }
-        match params.get("cursor").and_then(Value::as_str) {
+        let cursor = params.get("cursor").and_then(Value::as_str);
+        if let Some(page) = cursor.unwrap_or("page-1").strip_prefix("page-").filter(|_| self.has_endless_lists) {
+            let next = format!("page-{}", page.parse::<u64>().unwrap_or_default() + 1);
+            return Ok(json!({"tools": if cursor.is_none() { tools } else { last }, "nextCursor": next}));
+        }
+        match cursor {
             None => Ok(json!({"tools": tools, "nextCursor": "page-2"})),
             Some("page-2") if self.has("pages-for-ever") => Ok(json!({"tools": last, "nextCursor": "page-2"})),
             Some("page-2") if self.has("refuses-its-own-cursor") => error(-32602, "Invalid cursor"),

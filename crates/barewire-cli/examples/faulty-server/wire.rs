@@ -93,6 +93,7 @@ pub(crate) fn error<T>(code: i64, message: &str) -> Result<T, (i64, String, Opti
 
 impl Server {
     pub(crate) fn line(&mut self, line: &[u8]) {
+        self.slowness.before_answer();
         let has_crlf = line.ends_with(b"\r");
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {

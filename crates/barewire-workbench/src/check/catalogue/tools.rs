@@ -209,9 +209,11 @@ pub(crate) static LIST_ORDER: Check = Check {
           cache: every request to the model then costs the full price.",
     severity: Severity::Low,
     rationale: "each changed order costs money and time, but nothing fails",
-    looks_at: "the tool names on all pages of tools/list, and those of a second tools/list right after it",
-    pass: "the second tools/list has the same tools in the same order",
-    fail: "the second tools/list has other tools or another order",
+    looks_at: "the tool names on all pages of tools/list, and those of a second tools/list right after it; if they \
+               differ, those of up to three more",
+    pass: "the second tools/list has the same tools in the same order, or the list changes only once, or a \
+           notification says that it has changed",
+    fail: "a tools/list has other tools or another order than the one before, and so has a later one",
     skip: "the server has fewer than two tools",
     sentence: "two tools/list requests in a row get different lists",
     level: Level::Should,
