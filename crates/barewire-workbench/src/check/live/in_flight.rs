@@ -74,6 +74,7 @@ async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &Era
         requests.extend(calls(harness, connection).await);
     }
     let mut answered = Vec::new();
+    let mut patience = harness.patience;
     for (title, method, params) in requests {
         let since = connection.now();
         let outcome = connection.claimed_request_within(method, params.clone(), patience).await;
@@ -131,7 +132,10 @@ async fn compare(
     }
     connection.send(text.as_bytes()).await;
     let mut received: Vec<Option<LocatedFrame>> = vec![None; ids.len()];
-    let mut deadline = connection.response_deadline();
+    // A call that took long alone may take longer beside the others.
+    let longest = alone.iter().map(|request| request.took).max().unwrap_or_default();
+    let patience = harness.patience + longest * 4;
+    let mut deadline = connection.deadline(patience);
     while received.iter().any(Option::is_none)
         && let Some(frame) = connection.next_frame(deadline).await
     {
@@ -143,7 +147,7 @@ async fn compare(
         };
         if let Some(at) = at.or_else(same) {
             received[at].get_or_insert(frame);
-            deadline = connection.response_deadline();
+            deadline = connection.deadline(patience);
         }
     }
     harness.recording.ledger().inspected(&ANSWER_MATCHING);
