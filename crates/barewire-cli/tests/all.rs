@@ -19,6 +19,7 @@ mod check_host;
 mod check_http;
 mod check_origin;
 mod check_pin;
+mod check_slow;
 mod control_text;
 mod demo;
 mod floods;

@@ -16,6 +16,7 @@ mod message;
 mod wire;
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::process::exit;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("unknown-method-is-200", "http-status"),
     ("get-is-404", "http-status"),
     ("hangs-on-get", "http-status"),
+    ("answers-in-the-stream", "http-get-stream"),
     ("hangs-on-notifications", "http-status"),
     ("session-is-optional", "http-session"),
     ("session-never-ends", "http-session"),
@@ -115,6 +117,8 @@ struct ServerState {
     /// The id of each session, with the negotiated revision.
     sessions: HashMap<String, String>,
     sessions_given: u64,
+    /// The open stream of the GET of each session, by the id of the session.
+    streams: HashMap<String, TcpStream>,
     /// Whether the next POST request gets status 500.
     fails_next: bool,
     /// The ids of the proofs so far.
@@ -176,12 +180,41 @@ impl Server {
             std::thread::sleep(std::time::Duration::from_secs(120));
             return;
         }
+        if self.has("answers-in-the-stream") && self.is_streamed(&request, &stream) {
+            return;
+        }
         let response = self.answer(&request);
         if response.is_error() && !self.has_errors {
             std::thread::sleep(std::time::Duration::from_secs(120));
             return;
         }
         response.write(&mut stream);
+    }
+
+    /// Opens the stream of a session, or answers a ping in the stream and not in its own exchange. Returns whether the
+    /// request was such a request.
+    fn is_streamed(&self, request: &Request, stream: &TcpStream) -> bool {
+        let mut state = self.state.lock().expect("no thread panics");
+        let Some(session) = request.header("mcp-session-id").filter(|id| state.sessions.contains_key(*id)) else {
+            return false;
+        };
+        let mut stream = stream.try_clone().expect("a second handle");
+        if request.verb == "GET" {
+            let head = "HTTP/1.1 200 Said\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes());
+            state.streams.insert(session.to_owned(), stream);
+            return true;
+        }
+        let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        // Requests with a wrong version are refused.
+        let is_known = request.header("mcp-protocol-version").is_none_or(|it| message::REVISIONS.contains(&it));
+        if message["method"] != json!("ping") || !is_known {
+            return false;
+        }
+        let Some(open) = state.streams.get_mut(session) else { return false };
+        let _ = write!(open, "data: {}\n\n", message::response(&message["id"], Ok(json!({}))));
+        Response::new(200).header("Content-Type", "text/event-stream").write(&mut stream);
+        true
     }
 
     fn answer(&self, request: &Request) -> Response {

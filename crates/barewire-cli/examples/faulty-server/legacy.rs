@@ -59,10 +59,14 @@ impl Server {
                 Reply::Now(error(-32601, "Method not found"))
             }
             "resources/unsubscribe" if self.has("ignores-unsubscribe") => Reply::Later,
+            "resources/unsubscribe" => {
+                self.has_unsubscribed = true;
+                Reply::Now(Ok(json!({})))
+            }
             "logging/setLevel" if !self.has("takes-any-log-level") && !is_level(&params["level"]) => {
                 Reply::Now(error(-32602, "unknown level"))
             }
-            "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => Reply::Now(Ok(json!({}))),
+            "logging/setLevel" | "resources/subscribe" => Reply::Now(Ok(json!({}))),
             _ => self.serve(&ServerRequest { id, method, params, is_modern: false }),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Without `--fault` it has no fault, and no check fails. `--faults` lists the faults, each with the check that
 //! finds it. `--legacy` and `--modern` serve only that era. `--no-errors` sends no error responses. `--tasks` adds a tool
-//! that runs as a task; the faults of tasks do so too.
+//! that runs as a task; the faults of tasks do so too. `--starts-after`, `--answers-after` and `--loads-for`, each with
+//! milliseconds, make the server slow, and `--changes` changes its list of tools, as healthy servers may.
+//! `--endless-lists` gives each page of the tools a next one.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 
@@ -10,6 +12,7 @@ mod definitions;
 mod faults;
 mod legacy;
 mod modern;
+mod slow;
 mod surface;
 mod tasks;
 mod wire;
@@ -35,6 +38,11 @@ pub(crate) struct Server {
     was_discovered: bool,
     /// Whether a modern `prompts/list` was received.
     has_listed_prompts: bool,
+    /// Whether a legacy client has ended a subscription.
+    has_unsubscribed: bool,
+    slowness: slow::Slowness,
+    /// Whether the second page of the tools is followed by itself, under other cursors.
+    has_endless_lists: bool,
     /// The tasks; `None` if the server has none.
     tasks: Option<tasks::Tasks>,
     /// Responses that are held back until all requests of a read are handled.
@@ -75,8 +83,12 @@ fn main() {
         lists: 0,
         was_discovered: false,
         has_listed_prompts: false,
+        has_unsubscribed: false,
+        slowness: slow::Slowness::of(&args),
+        has_endless_lists: has("--endless-lists"),
         held: None,
     };
+    server.slowness.start();
     server.start();
     server.read();
     server.end();

@@ -65,6 +65,10 @@ impl Server {
         if self.has("needs-client-info") && meta.get(modern_key("clientInfo")).is_none() {
             return error(-32602, "_meta lacks clientInfo");
         }
+        let is_known = |name: &String| name == "progressToken" || name.starts_with(&modern_key(""));
+        if self.has("refuses-other-metadata") && !meta.as_object().is_some_and(|meta| meta.keys().all(is_known)) {
+            return error(-32602, "_meta has an unknown member");
+        }
         Ok(())
     }
 

@@ -77,6 +77,9 @@ impl Server {
                 if self.has("modern-notification") && !request.is_modern {
                     self.wire.notify("notifications/subscriptions/acknowledged", &json!({}));
                 }
+                if self.has("updates-without-subscription") && !request.is_modern {
+                    self.wire.notify("notifications/resources/updated", &json!({"uri": "fixture://about"}));
+                }
                 let mut prompts = json!([{"name": "greet"}]);
                 self.change_prompts(&mut prompts);
                 if self.has("prompt-listed-twice") {
@@ -88,6 +91,9 @@ impl Server {
                 Ok(json!({"messages": [{"role": "user", "content": "Hello"}]}))
             }
             "prompts/get" if params["name"] == json!("greet") => {
+                if self.has("updates-after-unsubscribe") && self.has_unsubscribed && !request.is_modern {
+                    self.wire.notify("notifications/resources/updated", &json!({"uri": "fixture://about"}));
+                }
                 Ok(json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]}))
             }
             "prompts/get" => error(-32602, "unknown prompt"),
@@ -126,6 +132,12 @@ impl Server {
         if self.has("name-with-spaces") {
             tools[2]["name"] = json!("slow and steady");
         }
+        if self.has("no-content-for-a-pattern") {
+            let id = json!({"type": "string", "pattern": "^[A-Z]{3}-\\d{4}$"});
+            let schema = json!({"type": "object", "properties": {"id": id}, "required": ["id"]});
+            let hints = json!({"readOnlyHint": true});
+            tools.push(json!({"name": "find", "inputSchema": schema, "annotations": hints}));
+        }
         self.change_tools(&mut tools, is_modern);
         if self.has("lists-by-history") && self.has_listed_prompts {
             tools.remove(1);
@@ -133,11 +145,20 @@ impl Server {
         if self.has("shuffles") && self.lists.is_multiple_of(2) {
             tools.swap(0, 1);
         }
+        self.remove_tools(&mut tools, is_modern);
         let mut last = tools.split_off(2);
+        if params.get("cursor").is_some_and(|cursor| *cursor == json!("page-2")) {
+            self.change_page(&tools, &mut last, is_modern)?;
+        }
         if self.has("forgets-on-later-pages") && self.lists.is_multiple_of(2) {
             last.pop();
         }
-        match params.get("cursor").and_then(Value::as_str) {
+        let cursor = params.get("cursor").and_then(Value::as_str);
+        if let Some(page) = cursor.unwrap_or("page-1").strip_prefix("page-").filter(|_| self.has_endless_lists) {
+            let next = format!("page-{}", page.parse::<u64>().unwrap_or_default() + 1);
+            return Ok(json!({"tools": if cursor.is_none() { tools } else { last }, "nextCursor": next}));
+        }
+        match cursor {
             None => Ok(json!({"tools": tools, "nextCursor": "page-2"})),
             Some("page-2") if self.has("pages-for-ever") => Ok(json!({"tools": last, "nextCursor": "page-2"})),
             Some("page-2") if self.has("refuses-its-own-cursor") => error(-32602, "Invalid cursor"),
@@ -155,6 +176,10 @@ impl Server {
             Some("count") => Reply::Now(self.count(request)),
             Some("slow") => self.slow(request, arguments),
             Some("job") if self.tasks.is_some() => Reply::Now(self.job(request)),
+            Some("find") if self.has("no-content-for-a-pattern") => Reply::Now(match arguments["id"].as_str() {
+                Some("AAA-0000") => Ok(json!({})),
+                _ => Ok(error_result("there is no such id")),
+            }),
             Some("write") => Reply::Now(Ok(text_result("written"))),
             Some(name) if self.has("unknown-tool-is-a-result") => {
                 Reply::Now(Ok(error_result(&format!("unknown tool {name}"))))
@@ -196,6 +221,13 @@ impl Server {
         if self.has("tool-fails-as-internal-error") {
             return error(-32603, "the counter is out of order");
         }
+        let has_arguments = request.params.get("arguments").is_some();
+        if self.has("needs-the-member-arguments") && !has_arguments {
+            return error(-32602, "arguments: expected object, received undefined");
+        }
+        if self.has("fails-without-the-member-arguments") && !has_arguments {
+            return Ok(error_result("arguments: expected object, received undefined"));
+        }
         if let Some(token) = request.params["_meta"].get("progressToken") {
             report(token, 1);
             report(token, if self.has("progress-goes-back") { 1 } else { 2 });
@@ -212,6 +244,11 @@ impl Server {
         }
         if self.has("logs-unasked") && request.is_modern || self.has("undeclared-log") && !request.is_modern {
             wire.notify("notifications/message", &json!({"level": "info", "data": "counting"}));
+        }
+        if !request.is_modern && !self.has("undeclared-log") {
+            // The level that the client sets is `error`.
+            let level = if self.has("logs-below-the-level") { "warning" } else { "error" };
+            wire.notify("notifications/message", &json!({"level": level, "data": "counting"}));
         }
         if self.has("asks-what-is-not-declared") && request.is_modern {
             let form = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});

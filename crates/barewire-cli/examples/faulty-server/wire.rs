@@ -93,6 +93,7 @@ pub(crate) fn error<T>(code: i64, message: &str) -> Result<T, (i64, String, Opti
 
 impl Server {
     pub(crate) fn line(&mut self, line: &[u8]) {
+        self.slowness.before_answer();
         let has_crlf = line.ends_with(b"\r");
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
@@ -175,7 +176,8 @@ impl Server {
             let code = if self.has("wrong-envelope-code") { -32000 } else { -32600 };
             return Some(self.response(id.unwrap_or(&Value::Null), error(code, "Invalid Request")));
         };
-        if message.get("id").is_none() {
+        let is_mistaken = self.has("takes-requests-for-notifications") && method.starts_with("notifications/");
+        if message.get("id").is_none() || is_mistaken {
             self.notification(method, &params);
             return None;
         }
@@ -244,6 +246,11 @@ impl Server {
                 self.wire.text(&serde_json::to_string_pretty(&response).expect("JSON"));
                 return None;
             }
+        }
+        if method == "tools/call" && response.get("result").is_some() && self.has("cuts-results-of-tools") {
+            let text = response.to_string();
+            self.wire.text(&text[..text.len() - 2]);
+            return None;
         }
         Some(response)
     }

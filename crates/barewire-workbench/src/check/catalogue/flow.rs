@@ -29,8 +29,8 @@ pub(crate) static PAGINATION: Check = Check {
     rationale: "a client that trusts the server never finishes",
     looks_at: "every list, page by page",
     pass: "there is a last page, and no cursor is repeated",
-    fail: "a cursor is repeated, is not a string or is refused by the server that issued it; or there are more than \
-           1000 pages",
+    fail: "a cursor is repeated, is not a string or is refused by the server that issued it, although the list has not \
+           changed; ten pages in a row have only entries of earlier pages; or there are more than 1000 pages",
     skip: "the server has no lists",
     sentence: "the pages of a list cannot be followed to the end",
     level: Level::Should,

@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &HTTP_CONTENT_TYPE,
     &HTTP_ACCEPT,
     &HTTP_STATUS,
+    &HTTP_GET_STREAM,
     &HTTP_SESSION,
     &HTTP_SESSION_ENTROPY,
     &HTTP_PROTOCOL_VERSION,
@@ -346,6 +347,34 @@ pub(crate) static HTTP_STATUS: Check = Check {
     remedy: "Choose the status by the kind of message, and in the modern era by the error code.",
     example: "HTTP/1.1 202 Accepted, without a body, for notifications/initialized",
     see: &["http-content-type", "http-session", "http-protocol-version"],
+    ..PASSIVE
+};
+
+pub(crate) static HTTP_GET_STREAM: Check = Check {
+    id: "http-get-stream",
+    title: "A response is sent in the exchange of its request",
+    why: "A client reads the response to a request from the response to its POST. If it arrives in the stream of a GET \
+          instead, the client waits for it until its time limit, although the stream carries messages of the server.",
+    rationale: "requests fail while the client has a stream open, which most clients have",
+    looks_at: "the messages in the streams of GET requests, also while a request is posted in the same session",
+    pass: "a stream has no response, unless the client resumes it with Last-Event-ID",
+    fail: "a response arrives in the stream of a GET",
+    skip: "no stream of a GET was seen",
+    sentence: "a response is sent in the stream of a GET",
+    rules: &[&written(
+        Server,
+        &[must(
+            LEGACY_SINCE_2025_03_26,
+            Page("basic/transports"),
+            "Listening for Messages from the Server",
+            "The server MUST NOT send a JSON-RPC response on the stream",
+        )],
+    )],
+    revisions: LEGACY_SINCE_2025_03_26,
+    remedy: "Keep the exchange of each request, and send the response there. Send only your own requests and \
+             notifications in the stream of a GET.",
+    example: "POST tools/list is answered with 200 and the result, whether a stream is open or not",
+    see: &["http-status", "http-content-type"],
     ..PASSIVE
 };
 

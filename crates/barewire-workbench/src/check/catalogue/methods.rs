@@ -18,6 +18,7 @@ pub(super) const CHECKS: &[&Check] = &[
     &CAPABILITY_TRUTH,
     &UNDECLARED_CLIENT_CAPABILITY,
     &UNDECLARED_SERVER_CAPABILITY,
+    &UNASKED_NOTIFICATIONS,
     &RESERVED_ERROR_CODES,
 ];
 
@@ -278,6 +279,50 @@ pub(crate) static UNDECLARED_SERVER_CAPABILITY: Check = Check {
     example: "if (result.capabilities.prompts) prompts = await client.listPrompts()",
     see: &["capability-truth", "undeclared-client-capability"],
     places: &[CheckPlace::Capture, CheckPlace::Tap],
+    ..BASE
+};
+
+/// The least severe log messages that the client wants.
+pub(crate) static LEVEL_SET: Rule = written(
+    Server,
+    &[states(
+        LEGACY,
+        Page("server/utilities/logging"),
+        "",
+        "Clients can control logging verbosity by setting minimum log levels",
+    )],
+);
+/// The resources whose changes the client wants to know.
+pub(crate) static SUBSCRIBED: Rule = written(
+    Server,
+    &[states(
+        LEGACY,
+        Schema,
+        "ResourceUpdatedNotification",
+        "should only be sent if the client previously sent a resources/subscribe",
+    )],
+);
+
+pub(crate) static UNASKED_NOTIFICATIONS: Check = Check {
+    id: "unasked-notifications",
+    title: "Log messages and updates of resources are sent as the client has asked",
+    why: "A client that sets a log level, or ends a subscription, wants fewer messages. A server that sends the others \
+          too fills the client's log, or makes the client read resources again that nobody looks at.",
+    severity: Severity::Low,
+    rationale: "the messages cost time, but a client can ignore them",
+    looks_at: "notifications/message after the client has set a level, and notifications/resources/updated",
+    pass: "no log message is less severe than the level, and an update is sent only while there is a subscription. \
+           Until the server has answered a later request, what it sent before a change may arrive",
+    fail: "a log message is less severe than the level that the client has set, or an update is sent to a client \
+           without any subscription",
+    skip: "no such notification was seen",
+    sentence: "a notification is sent that the client has not asked for",
+    level: Level::Stated,
+    rules: &[&LEVEL_SET, &SUBSCRIBED],
+    revisions: LEGACY,
+    remedy: "Keep the level and the subscriptions of each session, and look at them before you send a notification.",
+    example: "if severity(level) >= severity(session.level) { send(message) }",
+    see: &["capability-truth", "listen-acknowledged", "modern-logging"],
     ..BASE
 };
 

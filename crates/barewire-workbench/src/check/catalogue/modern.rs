@@ -79,16 +79,27 @@ pub(crate) static MODERN_VERSION: Check = Check {
     ..LIVE
 };
 
+/// Metadata that the server does not know.
+pub(crate) static OTHER_METADATA: Rule = written(
+    Server,
+    &[states(
+        MODERN,
+        Page("basic"),
+        "_meta",
+        "to allow clients and servers to attach additional metadata to their interactions",
+    )],
+);
+
 pub(crate) static MODERN_META: Check = Check {
     id: "modern-meta",
     title: "A request without its metadata is refused with -32602",
     why: "Without the version and the capabilities of the client the server cannot know how to respond. A server that \
           guesses sends some clients responses that they do not understand.",
     rationale: "only clients with a bug are affected, and the bug stays hidden",
-    looks_at: "server/discover without protocolVersion, without clientCapabilities, and without clientInfo; in a \
-               capture the _meta of every request of a modern client",
-    pass: "the first two are refused with -32602, the third is served",
-    fail: "one of the three requests is treated differently, or a client omits a required member",
+    looks_at: "server/discover without protocolVersion, without clientCapabilities, without clientInfo, and with \
+               members that the server does not know; in a capture the _meta of every request of a modern client",
+    pass: "the first two are refused with -32602, the others are served",
+    fail: "one of the requests is treated differently, or a client omits a required member",
     sentence: "the required metadata of a request is missing or not checked",
     rules: &[
         &written(
@@ -99,8 +110,10 @@ pub(crate) static MODERN_META: Check = Check {
             Client,
             &[must(MODERN, Page("basic"), "_meta", "fields marked as required MUST be included on every request")],
         ),
+        &OTHER_METADATA,
     ],
-    remedy: "Check both required members before you look up the method. Do not require clientInfo, which is optional.",
+    remedy: "Check both required members before you look up the method. Do not require clientInfo, which is optional, \
+             and ignore members that you do not know.",
     example: r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
     see: &["modern-version", "lifecycle-gate"],
     ..BASE

@@ -11,7 +11,8 @@ use super::{
     UNTIL_2025_06_18, host,
 };
 
-pub(super) const CHECKS: &[&Check] = &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &LIST_ORDER];
+pub(super) const CHECKS: &[&Check] =
+    &[&TOOL_SCHEMAS, &TOOL_NAMES, &OUTPUT_SCHEMA, &TOOL_ARGUMENT_ERRORS, &OPTIONAL_ARGUMENTS, &LIST_ORDER];
 
 const BASE: Check = Check { category: Category::Tools, ..super::BASE };
 /// The default fields of a check that sends its own input.
@@ -170,6 +171,37 @@ pub(crate) static TOOL_ARGUMENT_ERRORS: Check = Check {
     ..LIVE
 };
 
+pub(crate) static OPTIONAL_ARGUMENTS: Check = Check {
+    id: "optional-arguments",
+    title: "A tool that needs no arguments is called without them",
+    why: "The member arguments of a call is optional, and some hosts omit it if the model gives no arguments. A server \
+          that validates the missing member as if it were an argument refuses every such call.",
+    severity: Severity::High,
+    rationale: "with some hosts, tools without required arguments never work",
+    looks_at: "two calls without the member arguments, of a tool whose schema requires none and that may be called \
+               repeatedly; after each of them the same call with empty arguments",
+    pass: "the tool runs, as it does with empty arguments",
+    fail: "both calls are refused, or fail with isError, although the calls with empty arguments give a result",
+    skip: "no tool that may be called repeatedly gave a result for empty arguments",
+    sentence: "a tool that requires no arguments cannot be called without the member arguments",
+    level: Level::Stated,
+    rules: &[&written(
+        Server,
+        &[
+            states(UNTIL_2025_06_18, Schema, "CallToolRequest", "arguments?: {"),
+            states(SINCE_2025_11_25, Schema, "CallToolRequestParams", "arguments?: {"),
+        ],
+    )],
+    hosts: &[
+        host("Cline", "omits the member, so that the call is refused", "https://github.com/cline/cline/issues/10553"),
+        host("Windsurf", "cannot call a tool without arguments", "https://github.com/mobile-next/mobile-mcp/pull/101"),
+    ],
+    remedy: "Take an empty object if the member is missing, before you validate the arguments.",
+    example: "const args = request.params.arguments ?? {}",
+    see: &["tool-argument-errors", "tool-schemas"],
+    ..LIVE
+};
+
 pub(crate) static LIST_ORDER: Check = Check {
     id: "list-order",
     title: "An unchanged list keeps its order",
@@ -177,9 +209,11 @@ pub(crate) static LIST_ORDER: Check = Check {
           cache: every request to the model then costs the full price.",
     severity: Severity::Low,
     rationale: "each changed order costs money and time, but nothing fails",
-    looks_at: "the tool names on all pages of tools/list, and those of a second tools/list right after it",
-    pass: "the second tools/list has the same tools in the same order",
-    fail: "the second tools/list has other tools or another order",
+    looks_at: "the tool names on all pages of tools/list, and those of a second tools/list right after it; if they \
+               differ, those of up to three more",
+    pass: "the second tools/list has the same tools in the same order, or the list changes only once, or a \
+           notification says that it has changed",
+    fail: "a tools/list has other tools or another order than the one before, and so has a later one",
     skip: "the server has fewer than two tools",
     sentence: "two tools/list requests in a row get different lists",
     level: Level::Should,

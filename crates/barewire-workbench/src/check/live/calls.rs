@@ -1,6 +1,8 @@
 //! Calls of permitted tools: their results, invalid arguments, and calls before the handshake is complete.
 
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use barewire_proto::json::Kind;
 use barewire_proto::mcp::Era;
@@ -10,12 +12,12 @@ use super::connection::ServerConnection;
 use super::harness::initialize;
 use super::ordinary::ServerProbe;
 use super::outcome::{RequestOutcome, ResultResponse};
-use super::running_calls::{CallDuration, CallDurations, RunningCall};
+use super::running_calls::{CallDuration, CallDurations, CallPatience, RunningCall};
 use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{CANCELLED_ANSWER, CONCURRENCY, LATE_ANSWER, PROGRESS_RULES};
 use crate::check::catalogue::lifecycle::CALL_BEFORE_INITIALIZED;
 use crate::check::catalogue::process::STAYS_ALIVE;
-use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_ARGUMENT_ERRORS};
+use crate::check::catalogue::tools::{OPTIONAL_ARGUMENTS, OUTPUT_SCHEMA, TOOL_ARGUMENT_ERRORS};
 use crate::check::ledger::SkipReason;
 use crate::text::shown;
 use crate::{Advice, Error};
@@ -46,6 +48,21 @@ pub(super) fn repeatable(durations: &CallDurations) -> Option<Rc<AllowedCall>> {
     durations.iter().find(|(call, took)| is_repeatable(call, took)).map(|(call, _)| Rc::clone(call))
 }
 
+/// Returns the time after which a call gave a result.
+fn duration(call: &Rc<AllowedCall>, durations: &CallDurations) -> Option<Duration> {
+    durations.iter().find_map(|(other, took)| match took {
+        CallDuration::Took(took) if Rc::ptr_eq(call, other) => Some(*took),
+        _ => None,
+    })
+}
+
+/// Returns a call with empty arguments that gave a result soon and may be repeated.
+pub(super) fn without_arguments(durations: &CallDurations) -> Option<Rc<AllowedCall>> {
+    let is_bare = |call: &AllowedCall| call.is_unlimited && !call.has_required && call.arguments == "{}";
+    let is_quick = |took: &CallDuration| matches!(took, CallDuration::Took(took) if *took <= MAX_QUICK);
+    durations.iter().find(|(call, took)| is_bare(call) && is_quick(took)).map(|(call, _)| Rc::clone(call))
+}
+
 impl AllowedCall {
     pub(super) fn shown_name(&self) -> String {
         shown(self.name.as_bytes(), 60)
@@ -73,6 +90,7 @@ impl ServerProbe<'_> {
             &OUTPUT_SCHEMA,
             &PROGRESS_RULES,
             &TOOL_ARGUMENT_ERRORS,
+            &OPTIONAL_ARGUMENTS,
             &CONCURRENCY,
             &LATE_ANSWER,
             &CANCELLED_ANSWER,
@@ -104,11 +122,12 @@ impl ServerProbe<'_> {
         }
         let allowed: Vec<Rc<AllowedCall>> = allowed.into_iter().map(Rc::new).collect();
         let mut called = CalledTools::default();
+        let mut patience = CallPatience::new();
         for call in allowed.iter().take(MAX_CALLS) {
             let _subject = self.harness.progress(&call.subject());
             self.reconnect_if_closed().await?;
             let running = RunningCall::start(call, &mut self.connection).await;
-            let outcome = match self.early_outcome(&running).await {
+            let outcome = match self.early_outcome(&running, &patience).await {
                 Some(outcome) => outcome,
                 None => {
                     if called.running.len() < MAX_RUNNING
@@ -117,12 +136,15 @@ impl ServerProbe<'_> {
                         called.running.push((running, connection));
                         continue;
                     }
-                    self.late_outcome(&running).await?
+                    self.late_outcome(&running, &mut patience).await?
                 }
             };
             called.ended.extend(running.duration(&outcome));
             if self.harness.is_late() {
                 return Ok(called);
+            }
+            if patience.is_over() {
+                break;
             }
         }
         called.allowed = allowed;
@@ -190,8 +212,57 @@ impl ServerProbe<'_> {
         (allowed, forbidden)
     }
 
+    /// Calls a tool that requires no arguments without the member `arguments`, and then with empty arguments. What
+    /// happens only once may be chance.
+    pub(super) async fn omitted_arguments(&mut self, call: Option<&Rc<AllowedCall>>) -> Result<(), Error> {
+        let check: &'static Check = &OPTIONAL_ARGUMENTS;
+        if !self.harness.wants(&[check]) {
+            return Ok(());
+        }
+        let Some(call) = call else {
+            let why = "no tool that may be called repeatedly gave a result for empty arguments";
+            self.harness.skip_all(&[check], why);
+            return Ok(());
+        };
+        let mut refused = None;
+        for _ in 0..2 {
+            self.reconnect_if_closed().await?;
+            let without = self.connection.claimed_request("tools/call", json!({"name": call.name})).await;
+            match has_failed(&without) {
+                Some(true) => {}
+                Some(false) => {
+                    self.harness.recording.ledger().inspected(check);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+            let with = json!({"name": call.name, "arguments": {}});
+            if has_failed(&self.connection.claimed_request("tools/call", with).await) != Some(false) {
+                let why = format!("a call of {} with empty arguments fails too", call.shown_name());
+                self.harness.skip_all(&[check], &why);
+                return Ok(());
+            }
+            refused = Some(without);
+        }
+        self.harness.recording.ledger().inspected(check);
+        if let Some(outcome) = refused {
+            let got = match &outcome {
+                RequestOutcome::Result(_) => "a result with isError".to_owned(),
+                outcome => outcome.describe(),
+            };
+            let name = call.shown_name();
+            let detail = format!("tools/call {name} without arguments: expected a result as for {{}}, got {got}");
+            self.harness.fail(check, &self.connection, Some(&outcome), detail);
+        }
+        Ok(())
+    }
+
     /// Calls a tool without its required arguments.
-    pub(super) async fn missing_arguments(&mut self, allowed: &[Rc<AllowedCall>]) -> Result<(), Error> {
+    pub(super) async fn missing_arguments(
+        &mut self,
+        allowed: &[Rc<AllowedCall>],
+        durations: &RefCell<CallDurations>,
+    ) -> Result<(), Error> {
         if !self.harness.wants(&[&TOOL_ARGUMENT_ERRORS]) {
             return Ok(());
         }
@@ -209,7 +280,15 @@ impl ServerProbe<'_> {
         };
         self.reconnect_if_closed().await?;
         let params = json!({"name": call.name, "arguments": {}});
-        let outcome = self.connection.claimed_request("tools/call", params).await;
+        let took = duration(call, &durations.borrow());
+        // A tool may read its arguments late.
+        let patience = self.harness.patience + took.unwrap_or_default() * 2;
+        let outcome = self.connection.claimed_request_within("tools/call", params, patience).await;
+        if let (RequestOutcome::NoResponse(_), None) = (&outcome, took) {
+            let why = format!("{} gave no result in time, with arguments or without", call.shown_name());
+            self.harness.skip_all(&[&TOOL_ARGUMENT_ERRORS], &why);
+            return Ok(());
+        }
         let revision = self.connection.revision;
         self.harness.recording.ledger().inspected(&TOOL_ARGUMENT_ERRORS);
         let problem = match &outcome {
@@ -242,6 +321,17 @@ impl ServerProbe<'_> {
     }
 }
 
+/// Whether a call fails, by a protocol error or by a result with isError; `None` if it has no such response.
+fn has_failed(outcome: &RequestOutcome) -> Option<bool> {
+    match outcome {
+        RequestOutcome::Result(result) => Some(result.at(&["isError"]).is_some_and(|it| it.kind() == Kind::True)),
+        RequestOutcome::Error(_) => Some(true),
+        _ => None,
+    }
+}
+
+/// The maximum duration of a call that is repeated without its arguments.
+const MAX_QUICK: Duration = Duration::from_secs(1);
 /// The maximum number of tools that are called.
 const MAX_CALLS: usize = 40;
 /// The maximum number of calls that are running at once, each in a process of its own.

@@ -261,6 +261,19 @@ impl RecordingClient {
         reply
     }
 
+    /// Opens the stream of a GET, and waits for the head of the response. Returns whether the stream is open.
+    pub(super) async fn open_stream(&mut self, revision: Revision, deadline: Instant) -> bool {
+        let number = self.send(&HttpRequest::of_session("GET", self.client.session.as_deref(), Some(revision)));
+        while self.client.is_open(number) && self.exchanges[&number].reply.status.is_none() {
+            if timeout_at(deadline.into(), self.next()).await.is_err() {
+                break;
+            }
+        }
+        let reply = &self.exchanges[&number].reply;
+        let is_stream = reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
+        self.client.is_open(number) && reply.is_ok() && is_stream
+    }
+
     /// Claims a request: the probe reports a missing response itself.
     pub(super) fn claim(&mut self, id: &str) {
         self.claimed.insert(id.to_owned());

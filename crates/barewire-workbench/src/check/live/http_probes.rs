@@ -1,6 +1,7 @@
 //! HTTP requests that differ from an ordinary request in one header -> findings about access, headers and sessions.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::{Value, json};
@@ -9,9 +10,10 @@ use super::ServerSummary;
 use super::connection::modern_meta;
 use super::harness::{Harness, Probe, initialize_params};
 use super::http_client::{HttpReply, HttpRequest, RecordingClient};
+use super::outcome::is_response_to;
 use crate::check::catalogue::http::{
-    GET_STATUS, HTTP_HEADER_MIRRORING, HTTP_HOST, HTTP_ORIGIN, HTTP_PROTOCOL_VERSION, HTTP_REQUEST_TYPE, HTTP_SESSION,
-    HTTP_SESSION_ENTROPY, HTTP_STATUS, SESSION_MISSING, SESSION_OPEN, SESSION_SHARED,
+    GET_STATUS, HTTP_GET_STREAM, HTTP_HEADER_MIRRORING, HTTP_HOST, HTTP_ORIGIN, HTTP_PROTOCOL_VERSION,
+    HTTP_REQUEST_TYPE, HTTP_SESSION, HTTP_SESSION_ENTROPY, HTTP_STATUS, SESSION_MISSING, SESSION_OPEN, SESSION_SHARED,
 };
 use crate::check::catalogue::{Check, Rule};
 use crate::check::finding::{Finding, Party};
@@ -40,6 +42,7 @@ pub(super) async fn run(
     }
     if let Some(revision) = legacy {
         probes.push(Box::pin(session(harness, target, revision)));
+        probes.push(Box::pin(request_beside_stream(harness, revision)));
     } else {
         let checks = [&HTTP_SESSION, &HTTP_SESSION_ENTROPY, &HTTP_PROTOCOL_VERSION];
         harness.skip_all(&checks, "the server has no handshake");
@@ -347,6 +350,42 @@ async fn session(harness: &Harness, target: &Arc<HttpTarget>, revision: Revision
     Ok(())
 }
 
+/// Sends a request while the stream of a GET is open in the same session. The passive checks judge the stream, in which
+/// the response must not arrive.
+async fn request_beside_stream(harness: &Harness, revision: Revision) -> Result<(), Error> {
+    if !harness.wants(&[&HTTP_GET_STREAM]) || revision < Revision::V2025_03_26 {
+        return Ok(());
+    }
+    let _subject = harness.progress("a request beside the stream of a GET");
+    // Some servers have only one stream in a session, so the session is new.
+    let Some(mut connection) = harness.connect(Era::Legacy, true).await? else { return Ok(()) };
+    let (deadline, revision) = (harness.response_deadline(), connection.revision);
+    let is_open = match connection.http() {
+        Some(client) => client.open_stream(revision, deadline).await,
+        None => false,
+    };
+    if is_open {
+        let id = connection.send_request(connection.liveness_method(), json!({})).await;
+        // Other probes report a request that is not answered at all.
+        connection.claim(&id);
+        let mut last = harness.response_deadline();
+        let mut has_ended = false;
+        while Instant::now() < last {
+            let step = connection.deadline(POLL_INTERVAL).min(last);
+            match connection.next_frame(step).await {
+                Some(frame) if frame.json().is_some_and(|message| is_response_to(message, &id)) => break,
+                _ => {}
+            }
+            if !has_ended && connection.http().is_some_and(|client| !client.is_waiting(Some(&id))) {
+                // What is sent in the stream may arrive later than the end of the exchange.
+                (has_ended, last) = (true, last.min(connection.deadline(STREAM_DELAY)));
+            }
+        }
+    }
+    harness.close(connection).await;
+    Ok(())
+}
+
 fn guessable(id: &str, other: &str) -> Option<String> {
     let length = id.len().min(other.len());
     if length < MIN_ID_LENGTH {
@@ -357,6 +396,10 @@ fn guessable(id: &str, other: &str) -> Option<String> {
         .then(|| format!("two session ids differ in only {differences} of {length} characters"))
 }
 
+/// The time between two looks at whether an exchange has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The time by which a response in a stream may arrive later than the end of the exchange of its request.
+const STREAM_DELAY: Duration = Duration::from_millis(500);
 /// The minimum length of a session id: 64 bits in hexadecimal digits.
 const MIN_ID_LENGTH: usize = 16;
 /// The minimum number of characters in which two session ids differ. Of five billion pairs of random strings of 16

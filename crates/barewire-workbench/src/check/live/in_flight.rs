@@ -74,9 +74,14 @@ async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &Era
         requests.extend(calls(harness, connection).await);
     }
     let mut answered = Vec::new();
+    let mut patience = harness.patience;
     for (title, method, params) in requests {
         let since = connection.now();
-        let outcome = connection.claimed_request(method, params.clone()).await;
+        let outcome = connection.claimed_request_within(method, params.clone(), patience).await;
+        if matches!(outcome, RequestOutcome::NoResponse(_)) {
+            // A server that does not answer one request may not answer others.
+            patience = patience.min(NEXT_PATIENCE);
+        }
         if let Some(frame) = outcome.frame()
             && frame.bytes.len() <= MAX_COMPARED_RESPONSE
             && let Some(body) = body(frame)
@@ -127,7 +132,10 @@ async fn compare(
     }
     connection.send(text.as_bytes()).await;
     let mut received: Vec<Option<LocatedFrame>> = vec![None; ids.len()];
-    let mut deadline = connection.response_deadline();
+    // A call that took long alone may take longer beside the others.
+    let longest = alone.iter().map(|request| request.took).max().unwrap_or_default();
+    let patience = harness.patience + longest * 4;
+    let mut deadline = connection.deadline(patience);
     while received.iter().any(Option::is_none)
         && let Some(frame) = connection.next_frame(deadline).await
     {
@@ -139,7 +147,7 @@ async fn compare(
         };
         if let Some(at) = at.or_else(same) {
             received[at].get_or_insert(frame);
-            deadline = connection.response_deadline();
+            deadline = connection.deadline(patience);
         }
     }
     harness.recording.ledger().inspected(&ANSWER_MATCHING);
@@ -176,6 +184,8 @@ fn body(frame: &LocatedFrame) -> Option<String> {
 /// The maximum length of a response that is compared, in bytes. The responses are held in memory until all of them have
 /// arrived.
 const MAX_COMPARED_RESPONSE: usize = 256 * 1024;
+/// The time that a request has after one that got no response.
+const NEXT_PATIENCE: Duration = Duration::from_secs(1);
 /// The text in invented arguments.
 const SAMPLE_TEXT: &str = "barewire";
 /// The maximum number of tools that are called at once.

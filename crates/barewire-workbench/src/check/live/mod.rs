@@ -20,6 +20,7 @@ mod misuse;
 mod modern;
 mod ordinary;
 mod outcome;
+mod pattern;
 mod pins;
 mod recording;
 mod running_calls;

@@ -15,7 +15,7 @@ use super::ending;
 use super::eras::EraFacts;
 use super::harness::Harness;
 use super::outcome::{RequestOutcome, ResultResponse};
-use super::running_calls;
+use super::running_calls::{self, CallDurations};
 use super::tool::ListedTool;
 use crate::Error;
 use crate::check::catalogue::Check;
@@ -72,6 +72,8 @@ pub(super) enum Judgement {
     Result { check: &'static Check, what: &'static str },
     /// The response must be the error for an unsupported version.
     UnsupportedVersion,
+    /// The response must be a result, although the request has metadata that the server does not know.
+    OtherMetadata,
     /// The method belongs to a capability, which the server has declared or not.
     Capability { capability: &'static str, method: &'static str, is_declared: bool },
     /// The response must be an error, because the log level does not exist.
@@ -99,10 +101,13 @@ impl ServerProbe<'_> {
         self.reconnect_if_closed().await?;
         let CalledTools { allowed, ended, running } = self.tool_calls().await?;
         let (harness, answered) = (self.harness, calls::repeatable(&ended));
+        let bare = calls::without_arguments(&ended);
         let is_answered = answered.is_some();
         let durations = RefCell::new(ended);
-        let (others, finished) =
-            tokio::join!(self.after_calls(&allowed, answered), running_calls::finish(harness, running, &durations));
+        let (others, finished) = tokio::join!(
+            self.after_calls(&allowed, &durations, answered, bare),
+            running_calls::finish(harness, running, &durations)
+        );
         others.and(finished)?;
         // `allowed` is empty if nothing was called, or if no time is left.
         if !allowed.is_empty() && !self.harness.is_late() {
@@ -127,9 +132,14 @@ impl ServerProbe<'_> {
     async fn after_calls(
         &mut self,
         allowed: &[Rc<AllowedCall>],
+        durations: &RefCell<CallDurations>,
         answered: Option<Rc<AllowedCall>>,
+        bare: Option<Rc<AllowedCall>>,
     ) -> Result<(), Error> {
-        self.missing_arguments(allowed).await?;
+        self.missing_arguments(allowed, durations).await?;
+        if !allowed.is_empty() {
+            self.omitted_arguments(bare.as_ref()).await?;
+        }
         if answered.is_some() {
             self.call_before_initialized(answered).await?;
         }
@@ -225,6 +235,7 @@ impl ServerProbe<'_> {
             Judgement::AnyError { check, what } => harness.expect_error(check, connection, what, outcome),
             Judgement::Result { check, what } => harness.expect_result(check, connection, what, outcome),
             Judgement::UnsupportedVersion => self.judge_version(outcome),
+            Judgement::OtherMetadata => self.judge_other_metadata(outcome),
             Judgement::Capability { capability, method, is_declared } => {
                 self.judge_capability(capability, method, *is_declared, outcome);
             }
@@ -305,6 +316,8 @@ impl ServerProbe<'_> {
         let unknown =
             Judgement::Code { check: &UNKNOWN_METHOD, what: "an unknown method".to_owned(), codes: &[-32601] };
         self.ask(UNKNOWN_METHOD_NAME, json!({}), unknown).await?;
+        // What has an id is a request, whatever its method.
+        self.ask(NOTIFICATION_NAME, json!({}), Judgement::Passive).await?;
         if self.declares("tools") {
             let unknown = json!({"name": NO_SUCH, "arguments": {}});
             let codes = &[-32602];
@@ -385,7 +398,7 @@ impl ServerProbe<'_> {
         self.connection.wait_until_quiet().await;
         self.connection.abandon(BEYOND_2_53);
         self.reconnect_if_closed().await?;
-        self.connection.notify("notifications/barewire/no-such", json!({})).await;
+        self.connection.notify(NOTIFICATION_NAME, json!({})).await;
         self.harness.expect_accepted(&mut self.connection).await;
         // A server that handles messages in order has handled the notification when it answers this request.
         self.connection.still_answers().await;
@@ -415,6 +428,9 @@ const UNUSUAL_IDS: &[&str] =
 
 /// 2^53 + 1, the first integer that a 64-bit float cannot hold.
 const BEYOND_2_53: &str = "9007199254740993";
+
+/// The method of a notification that no server knows.
+const NOTIFICATION_NAME: &str = "notifications/barewire/no-such";
 
 pub(super) const NO_SUCH_URI: &str = "barewire-check://no/such/resource";
 

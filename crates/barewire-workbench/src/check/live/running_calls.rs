@@ -19,6 +19,33 @@ pub(super) struct RunningCall {
     id: String,
     progress_token: String,
     sent: Duration,
+    /// The number of frames on the connection before the call that could not be read.
+    unreadable: usize,
+}
+
+/// The time that calls have which are waited for one after the other. Each call without a response leaves less to the
+/// next ones.
+pub(super) struct CallPatience {
+    limit: Duration,
+    lost: usize,
+    /// Whether a call got output that cannot be read, and no response.
+    is_garbled: bool,
+}
+
+impl CallPatience {
+    pub(super) fn new() -> Self {
+        Self { limit: CALL_TIMEOUT, lost: 0, is_garbled: false }
+    }
+
+    /// Whether so many calls got no response that no further tool is called.
+    pub(super) fn is_over(&self) -> bool {
+        self.lost >= MAX_LOST
+    }
+
+    fn lose(&mut self) {
+        self.lost += 1;
+        self.limit = (self.limit / 4).max(SOON);
+    }
 }
 
 pub(super) enum CallDuration {
@@ -37,7 +64,13 @@ impl RunningCall {
         let id = call.send(connection, true).await;
         // A tool may be slow, so a missing response is not reported.
         connection.claim(&id);
-        Self { call: Rc::clone(call), id, progress_token: connection.last_token.clone(), sent }
+        let (progress_token, unreadable) = (connection.last_token.clone(), connection.unreadable);
+        Self { call: Rc::clone(call), id, progress_token, sent, unreadable }
+    }
+
+    /// Whether output has arrived since the call that cannot be read.
+    fn is_garbled(&self, connection: &ServerConnection) -> bool {
+        connection.unreadable > self.unreadable
     }
 
     /// Returns the call with its duration, by its outcome.
@@ -51,8 +84,9 @@ impl RunningCall {
     }
 
     /// Waits for the outcome, on the connection of the call. A call that takes too long is cancelled.
-    async fn outcome(&self, harness: &Harness, connection: &mut ServerConnection) -> RequestOutcome {
-        let outcome = connection.call_outcome(&self.id, &self.progress_token, self.sent, CALL_TIMEOUT).await;
+    async fn outcome(&self, harness: &Harness, connection: &mut ServerConnection, limit: Duration) -> RequestOutcome {
+        let (token, sent) = (&self.progress_token, self.sent);
+        let outcome = connection.call_outcome(&self.id, token, sent, limit, self.unreadable).await;
         if matches!(outcome, RequestOutcome::NoResponse(_)) {
             connection.cancel_request(&self.id).await;
         }
@@ -76,7 +110,7 @@ impl RunningCall {
         durations: &RefCell<CallDurations>,
     ) -> Result<(), Error> {
         let _subject = harness.progress(&self.call.subject());
-        let outcome = self.outcome(harness, &mut connection).await;
+        let outcome = self.outcome(harness, &mut connection, CALL_TIMEOUT).await;
         durations.borrow_mut().extend(self.duration(&outcome));
         if matches!(outcome, RequestOutcome::NoResponse(_)) {
             // The process may stay busy with the cancelled call, so its exit is not waited for.
@@ -92,20 +126,45 @@ impl ServerProbe<'_> {
     /// Sends a call, and waits for its outcome.
     pub(super) async fn call(&mut self, call: &Rc<AllowedCall>) -> Result<RequestOutcome, Error> {
         let running = RunningCall::start(call, &mut self.connection).await;
-        self.late_outcome(&running).await
+        self.late_outcome(&running, &mut CallPatience::new()).await
     }
 
-    /// Returns the outcome of a call that is answered soon.
-    pub(super) async fn early_outcome(&mut self, running: &RunningCall) -> Option<RequestOutcome> {
-        let outcome = self.connection.response_within(&running.id, SOON).await?;
+    /// Returns the outcome of a call that is answered soon, or whose response cannot be read, as that of a call before.
+    pub(super) async fn early_outcome(
+        &mut self,
+        running: &RunningCall,
+        patience: &CallPatience,
+    ) -> Option<RequestOutcome> {
+        let (connection, id) = (&mut self.connection, &running.id);
+        let mut outcome = None;
+        if patience.is_garbled {
+            outcome = connection.response_within(id, GARBLED_SOON).await;
+            if outcome.is_none() && running.is_garbled(connection) {
+                return Some(connection.give_up(id));
+            }
+        }
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => connection.response_within(id, SOON).await?,
+        };
         running.judge(self.harness, &self.connection, &outcome);
         Some(outcome)
     }
 
     /// Waits for the outcome of a call on the connection of this probe.
-    pub(super) async fn late_outcome(&mut self, running: &RunningCall) -> Result<RequestOutcome, Error> {
-        let outcome = running.outcome(self.harness, &mut self.connection).await;
+    pub(super) async fn late_outcome(
+        &mut self,
+        running: &RunningCall,
+        patience: &mut CallPatience,
+    ) -> Result<RequestOutcome, Error> {
+        let outcome = running.outcome(self.harness, &mut self.connection, patience.limit).await;
         if matches!(outcome, RequestOutcome::NoResponse(_)) {
+            if running.is_garbled(&self.connection) {
+                patience.is_garbled = true;
+                self.connection.abandon(&running.id);
+            } else {
+                patience.lose();
+            }
             // The server may stay busy with the cancelled call.
             self.reconnect().await?;
         }
@@ -136,5 +195,9 @@ pub(super) async fn finish(
 
 /// The maximum duration of a call; a longer call is cancelled.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of calls without a response after which no further tool is called.
+const MAX_LOST: usize = 6;
+/// The time after a call in which its response arrives, if it cannot be read.
+const GARBLED_SOON: Duration = Duration::from_millis(100);
 /// The time for which a call delays the other requests of its probe.
 const SOON: Duration = Duration::from_millis(500);

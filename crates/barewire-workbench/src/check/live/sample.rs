@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::pattern::matching_text;
+use crate::check::schema::Schema;
+
 /// Returns a small value that probably matches the schema; `None` if the schema is too complicated.
 pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
     if depth > MAX_DEPTH {
@@ -55,17 +58,18 @@ fn object(schema: &Value, depth: usize) -> Option<Value> {
 }
 
 fn string(schema: &Value) -> Option<Value> {
-    if schema.get("pattern").is_some() {
-        return None;
-    }
     let text = match schema.get("format").and_then(Value::as_str) {
-        None => "barewire",
-        Some("date") => "2026-07-28",
-        Some("date-time") => "2026-07-28T00:00:00Z",
-        Some("uri" | "url") => "https://example.com/",
-        Some("email") => "somebody@example.com",
-        Some(_) => return None,
+        None => Some("barewire"),
+        Some("date") => Some("2026-07-28"),
+        Some("date-time") => Some("2026-07-28T00:00:00Z"),
+        Some("uri" | "url") => Some("https://example.com/"),
+        Some("email") => Some("somebody@example.com"),
+        Some(_) => None,
     };
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        return by_pattern(schema, text, pattern);
+    }
+    let text = text?;
     let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
     let most = schema.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX);
     let length = text.len() as u64;
@@ -73,6 +77,14 @@ fn string(schema: &Value) -> Option<Value> {
         let length = usize::try_from(least.min(64)).ok()?.max(usize::from(most > 0));
         Some(json!("x".repeat(length)))
     })
+}
+
+/// Returns a text that matches a schema with a pattern: `text`, if that matches, or one that follows the pattern.
+fn by_pattern(schema: &Value, text: Option<&str>, pattern: &str) -> Option<Value> {
+    let schema = Schema::new(schema).ok()?;
+    let texts = text.map(str::to_owned).into_iter();
+    let texts = texts.chain([1, 8, 64].into_iter().filter_map(|least| matching_text(pattern, least)));
+    texts.map(Value::String).find(|text| schema.check(text).is_ok())
 }
 
 fn number(schema: &Value) -> Value {
@@ -107,8 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_or_a_reference_gives_no_sample() {
-        for property in [json!({"type": "string", "pattern": "^a{7}$"}), json!({"$ref": "#/$defs/x"})] {
+    fn a_pattern_gives_a_text_that_matches() {
+        let text = |schema: Value| sample(&schema, 0);
+        assert_eq!(text(json!({"type": "string", "pattern": "^a{7}$"})), Some(json!("aaaaaaa")));
+        assert_eq!(text(json!({"type": "string", "pattern": "^[a-z]+$"})), Some(json!("barewire")));
+        assert_eq!(text(json!({"type": "string", "pattern": "^[0-9]+$", "minLength": 5})), Some(json!("00000000")));
+        assert_eq!(text(json!({"type": "string", "pattern": "^a+$", "default": "aa"})), Some(json!("aa")));
+        // What is found does not match, so it is not used.
+        assert_eq!(text(json!({"type": "string", "pattern": "^a$", "minLength": 5})), None);
+    }
+
+    #[test]
+    fn a_reference_or_an_impossible_pattern_gives_no_sample() {
+        for property in [json!({"type": "string", "pattern": "^(?=a)b$"}), json!({"$ref": "#/$defs/x"})] {
             let schema = json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
             assert_eq!(sample(&schema, 0), None);
         }

@@ -254,7 +254,7 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<(
                 took = frame.time.saturating_sub(sent);
             }
             first.get_or_insert_with(|| match is_slow {
-                true if frame.time.saturating_sub(sent) < (SLOW_CALL / 2).max(2 * alone) => RaceOutcome::NotSlow,
+                true if frame.time.saturating_sub(sent) < SLOW_CALL.max(2 * alone) => RaceOutcome::NotSlow,
                 true => RaceOutcome::SlowFirst(frame),
                 false => RaceOutcome::LightFirst,
             });

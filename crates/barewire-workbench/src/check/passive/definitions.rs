@@ -52,6 +52,7 @@ struct HidingText {
 impl DefinitionChecks {
     pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
         let tracked = context.tracked;
+        self.names.notice(context);
         match (tracked.message, tracked.relation) {
             (Ok(Message::Request(_)), Relation::Request { operation, .. })
                 if DefinitionList::of_method(&operation.method).is_some() =>

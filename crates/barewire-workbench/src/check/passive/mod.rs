@@ -20,6 +20,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod unasked;
 mod values;
 mod violation;
 
@@ -48,6 +49,7 @@ pub(crate) struct PassiveChecks {
     definitions: definitions::DefinitionChecks,
     changes: changes::ChangeChecks,
     flow: flow::FlowChecks,
+    unasked: unasked::UnaskedChecks,
     http: http::HttpChecks,
     modern: modern::ModernChecks,
     tasks: tasks::TaskChecks,
@@ -197,6 +199,7 @@ impl PassiveChecks {
             self.definitions.message(&context, ledger);
             self.changes.message(&context, ledger);
             self.flow.message(&context, ledger);
+            self.unasked.message(&context, ledger);
             self.modern.message(&context, ledger);
             self.tasks.message(&context, ledger);
             self.http.message(&context, &self.tools, ledger);

@@ -41,6 +41,18 @@ impl<T> Pages<T> {
         self.requested.insert(operation.number, (context.scope(), operation.method.clone(), cursor));
     }
 
+    /// Forgets the pages of a list when the server says that the list has changed: a later page may then repeat what was
+    /// on an earlier one.
+    pub(super) fn notice(&mut self, context: &MessageContext<'_>) {
+        let Ok(Message::Notification(notification)) = context.tracked.message else { return };
+        let name = notification.method.to_name();
+        let list = name.strip_prefix("notifications/").and_then(|name| name.strip_suffix("/list_changed"));
+        let (Some(list), true) = (list, context.by_server()) else { return };
+        let scope = context.scope();
+        let is_of_list = |method: &str| method.strip_prefix(list).is_some_and(|rest| rest.starts_with('/'));
+        self.before.retain(|(server, method, _), _| *server != scope || !is_of_list(method));
+    }
+
     /// Takes the data from the pages before the page that this operation requested.
     pub(super) fn take_before(&mut self, operation: u64) -> Option<T> {
         self.before.remove(&self.requested.remove(&operation)?)

@@ -72,6 +72,7 @@ pub(super) struct PendingCall {
 impl ToolChecks {
     pub(super) fn message(&mut self, context: &MessageContext<'_>, ledger: &mut Ledger) {
         let tracked = context.tracked;
+        self.pages.notice(context);
         match (tracked.message, tracked.relation) {
             (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match operation.method.as_str() {
                 "tools/list" => self.pages.request(context),

@@ -75,6 +75,7 @@ impl ServerConnection {
     }
 
     /// Closes stdin, and returns the ids of those requests that are not answered before the output ends, or in time.
+    /// Each response extends the time for the others.
     pub(in crate::check::live) async fn unanswered_at_eof(
         &mut self,
         ids: &[String],
@@ -85,11 +86,15 @@ impl ServerConnection {
         }
         self.recording.event(&self.channel, Note::Eof(Stream::ToServer));
         let mut missing = ids.to_vec();
-        let deadline = self.deadline(patience);
+        let mut deadline = self.deadline(patience);
         while !missing.is_empty()
             && let Some(frame) = self.next_frame(deadline).await
         {
+            let before = missing.len();
             missing.retain(|id| !frame.json().is_some_and(|message| is_response_to(message, id)));
+            if missing.len() < before {
+                deadline = self.deadline(patience);
+            }
         }
         for id in ids {
             self.abandon(id);

@@ -45,7 +45,7 @@ impl ServerConnection {
                 self.set_quiet(since.elapsed());
                 // Over HTTP, `next_frame` returns `None` when no exchange is open.
                 if self.http().is_none() {
-                    deadline = self.deadline(self.quiet * 4);
+                    deadline = self.deadline((self.quiet * 4).max(MIN_REORDERING));
                 }
             } else if frames.len() < MAX_FRAMES && length < MAX_FRAME_BYTES {
                 has_last = has_last || is_last(&frame);
@@ -74,6 +74,9 @@ impl ServerConnection {
 pub(super) const MIN_QUIET: Duration = Duration::from_millis(30);
 /// The maximum of `quiet`, so that a run with a slow server does not take too long.
 const MAX_QUIET: Duration = Duration::from_millis(500);
+/// The minimum time that an earlier message has to be answered after a later request: threads of a server may wait for
+/// each other on a busy machine.
+const MIN_REORDERING: Duration = Duration::from_millis(500);
 /// The maximum number of frames that are returned, and their length from which no more are; probes look only at the
 /// first ones.
 const MAX_FRAMES: usize = 1000;

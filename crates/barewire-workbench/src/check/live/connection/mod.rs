@@ -55,6 +55,10 @@ pub(super) struct ServerConnection {
     last_exchange: Instant,
     /// The longest time that a response took so far, without the start of the program.
     slowest: Duration,
+    /// The number of notifications that a list has changed.
+    pub(super) list_changes: usize,
+    /// The number of received frames that are not JSON.
+    pub(super) unreadable: usize,
     /// Whether something was sent that a server may be unable to read, and may refuse with an error without an id.
     has_sent_garbage: bool,
     pub(super) error_without_id: Option<ErrorResponse>,
@@ -131,6 +135,8 @@ impl ServerConnection {
             deferred: HashMap::new(),
             last_exchange: Instant::now(),
             slowest: Duration::ZERO,
+            list_changes: 0,
+            unreadable: 0,
             has_sent_garbage: false,
             error_without_id: None,
             received: ReceivedOutput::default(),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use barewire_proto::json::Kind;
+use barewire_proto::json::{Json, Kind};
 use barewire_proto::rpc::{self, Message, Parsed};
 use tokio::time::timeout_at;
 
@@ -74,19 +74,26 @@ impl ServerConnection {
     }
 
     /// Waits for the response to a call that was sent at this time, for as long as a call may take. Waits no longer
-    /// if the progress of the call shows that it takes more.
+    /// if the progress of the call shows that it takes more. Output that cannot be read may be the response, so after
+    /// it the call has no more time than any other request. `unreadable` is the number of such frames before the call.
     pub(in crate::check::live) async fn call_outcome(
         &mut self,
         id: &str,
         progress_token: &str,
         sent: Duration,
         limit: Duration,
+        unreadable: usize,
     ) -> RequestOutcome {
         if let Some(DeferredRequest { outcome: Some(outcome), .. }) = self.deferred.remove(id) {
             return outcome;
         }
-        let deadline = self.deadline(limit.saturating_sub(self.now().saturating_sub(sent)));
-        while let Some(frame) = self.next_frame_for(Some(id), deadline).await {
+        let mut limit = limit;
+        loop {
+            if self.unreadable > unreadable {
+                limit = limit.min(self.patience);
+            }
+            let deadline = self.deadline(limit.saturating_sub(self.now().saturating_sub(sent)));
+            let Some(frame) = self.next_frame_for(Some(id), deadline).await else { break };
             let expected = progress(&frame, progress_token).map(|share| {
                 let took = frame.time.saturating_sub(sent);
                 (took, took.as_secs_f64() / share)
@@ -102,6 +109,12 @@ impl ServerConnection {
                 return outcome;
             }
         }
+        self.missing(id)
+    }
+
+    /// Returns the outcome of a request whose response is not waited for any longer.
+    pub(in crate::check::live) fn give_up(&mut self, id: &str) -> RequestOutcome {
+        self.abandon(id);
         self.missing(id)
     }
 
@@ -213,9 +226,15 @@ impl ServerConnection {
             return None;
         }
         // The passive checks report a malformed response; the probes accept it as a response.
-        let message = frame.json()?;
+        let Some(message) = frame.json() else {
+            self.unreadable += 1;
+            return None;
+        };
         if wanted.is_some_and(|id| is_response_to(message, id)) {
             return Some(outcome(frame.clone()));
+        }
+        if message.member("method").and_then(Json::string).is_some_and(|method| method.ends_with("/list_changed")) {
+            self.list_changes += 1;
         }
         let deferred = self.deferred.iter_mut().find(|(id, _)| is_response_to(message, id));
         if let Some((_, deferred)) = deferred {

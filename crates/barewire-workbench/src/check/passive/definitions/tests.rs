@@ -126,3 +126,23 @@ fn a_uri_that_is_listed_twice_is_found() {
     let expected = "duplicate-definitions /result/resources/1/uri two resources have the URI file:///a";
     assert_eq!(list(["file:///a", "file:///a"]), [expected]);
 }
+
+/// A definition may move to a later page when the list changes.
+#[test]
+fn pages_before_and_after_a_change_are_not_compared() {
+    let page = |id: u32, cursor: &str, next: &str| {
+        format!(
+            "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\",\"params\":{{{cursor}}}}}\n\
+             < {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"tools\":[{{\"name\":\"t\",\
+             \"inputSchema\":{{\"type\":\"object\"}}}}]{next}}}}}\n"
+        )
+    };
+    let open = OPEN.replace("\"tools\":{}", "\"tools\":{\"listChanged\":true},\"prompts\":{\"listChanged\":true}");
+    let found = |notice: &str| {
+        let notice = format!("< {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{notice}/list_changed\"}}\n");
+        let pages = page(1, "", ",\"nextCursor\":\"c\"") + &notice + &page(2, "\"cursor\":\"c\"", "");
+        findings(&format!("{open}{pages}")).iter().map(|it| it.detail.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("tools"), NOTHING);
+    assert_eq!(found("prompts"), ["two tools have the name t"]);
+}

@@ -90,6 +90,7 @@ impl HttpChecks {
             return;
         }
         messages.response.get_or_insert(location);
+        server::check_get_stream(context, exchange, ledger);
         match tracked.message {
             Ok(Message::Response(response)) => match response.outcome {
                 Ok(result) => {

@@ -3,12 +3,30 @@
 use barewire_proto::http::{Media, challenge};
 use barewire_proto::mcp::Revision;
 
-use super::{FinishedExchange, PostedKind, PostedMessage};
+use super::{FinishedExchange, MessageContext, PostedKind, PostedMessage};
 use crate::check::catalogue::http::{
-    ERROR_STATUS, GET_STATUS, GET_STREAM, HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS, HTTP_UNAUTHORIZED,
-    NOTIFICATION_STATUS, REQUEST_STATUS, SESSION_ID_TEXT, SESSION_OPEN,
+    ERROR_STATUS, GET_STATUS, GET_STREAM, HTTP_CONTENT_TYPE, HTTP_GET_STREAM, HTTP_SESSION, HTTP_STATUS,
+    HTTP_UNAUTHORIZED, NOTIFICATION_STATUS, REQUEST_STATUS, SESSION_ID_TEXT, SESSION_OPEN,
 };
+use crate::check::ledger::Ledger;
+use crate::operations::{HttpExchange, Relation};
 use crate::text::shown;
+
+/// Checks that a message in the stream of a GET is no response.
+pub(super) fn check_get_stream(context: &MessageContext<'_>, exchange: &HttpExchange, ledger: &mut Ledger) {
+    // Over HTTP+SSE, which has no such headers, all responses arrive in the stream of the GET.
+    let is_streamable =
+        ["mcp-session-id", "mcp-protocol-version"].iter().any(|it| exchange.request_header(it).is_some());
+    let is_resumed = exchange.request_header("last-event-id").is_some();
+    if exchange.method() != Some("GET") || !is_streamable || is_resumed || exchange.is_sse_transport {
+        return;
+    }
+    ledger.inspected(&HTTP_GET_STREAM);
+    if let Relation::Response { operation, .. } = context.tracked.relation {
+        let detail = format!("the response to {} arrives in the stream of a GET", operation.title());
+        context.fail(ledger, &HTTP_GET_STREAM, shown(detail.as_bytes(), 160));
+    }
+}
 
 impl FinishedExchange<'_> {
     /// Checks the response to a message.
