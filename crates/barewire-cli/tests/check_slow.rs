@@ -77,3 +77,12 @@ fn a_list_whose_pages_repeat_is_not_read_to_the_last_page() {
     let detail = found["findings"][0]["detail"].as_str().unwrap_or_default();
     assert_eq!(detail, "tools/list: the last 10 pages have only entries of the pages before", "{found}");
 }
+
+/// A call may keep such a server busy for longer than any request is waited for. That it does is the only finding.
+#[test]
+fn only_concurrency_is_found_in_a_server_that_waits_for_its_tools() {
+    for era in ["--legacy", "--modern"] {
+        let report = check(&["--patience", "1", "--timeout", "120"], &[era, "--blocks-for", "3000"]);
+        assert_eq!(with_status(&report, "fail"), BTreeSet::from(["concurrency"]), "{report}");
+    }
+}

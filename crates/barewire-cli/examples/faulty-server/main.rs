@@ -2,9 +2,10 @@
 //!
 //! Without `--fault` it has no fault, and no check fails. `--faults` lists the faults, each with the check that
 //! finds it. `--legacy` and `--modern` serve only that era. `--no-errors` sends no error responses. `--tasks` adds a tool
-//! that runs as a task; the faults of tasks do so too. `--starts-after`, `--answers-after` and `--loads-for`, each with
-//! milliseconds, make the server slow, and `--changes` changes its list of tools, as healthy servers may.
-//! `--endless-lists` gives each page of the tools a next one.
+//! that runs as a task; the faults of tasks do so too.
+//!
+//! `--starts-after`, `--answers-after`, `--loads-for` and `--blocks-for`, each with milliseconds, make the server slow.
+//! `--changes` changes its list of tools, as healthy servers may, and `--endless-lists` gives each page of it a next one.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the messages on stdout are written by hand")]
 

@@ -14,6 +14,8 @@ pub(crate) struct Slowness {
     start: Duration,
     /// The time before each message is handled.
     answer: Duration,
+    /// The time in which a call of a tool blocks all other requests.
+    call: Duration,
     /// The time after the start in which the last tool is not listed yet.
     loading: Duration,
     changes: ListChanges,
@@ -39,7 +41,7 @@ impl Slowness {
             _ => ListChanges::None,
         };
         let (start, answer, loading) = (time("--starts-after"), time("--answers-after"), time("--loads-for"));
-        Self { since: Instant::now(), start, answer, loading, changes }
+        Self { since: Instant::now(), start, answer, call: time("--blocks-for"), loading, changes }
     }
 
     pub(crate) fn start(&self) {
@@ -48,6 +50,10 @@ impl Slowness {
 
     pub(crate) fn before_answer(&self) {
         std::thread::sleep(self.answer);
+    }
+
+    pub(crate) fn block(&self) {
+        std::thread::sleep(self.call);
     }
 }
 

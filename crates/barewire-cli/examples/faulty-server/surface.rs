@@ -172,8 +172,14 @@ impl Server {
     fn call(&mut self, request: &ServerRequest<'_>) -> Reply {
         let arguments = &request.params["arguments"];
         match request.params["name"].as_str() {
-            Some("echo") => Reply::Now(self.echo(request, arguments)),
-            Some("count") => Reply::Now(self.count(request)),
+            Some("echo") => {
+                self.slowness.block();
+                Reply::Now(self.echo(request, arguments))
+            }
+            Some("count") => {
+                self.slowness.block();
+                Reply::Now(self.count(request))
+            }
             Some("slow") => self.slow(request, arguments),
             Some("job") if self.tasks.is_some() => Reply::Now(self.job(request)),
             Some("find") if self.has("no-content-for-a-pattern") => Reply::Now(match arguments["id"].as_str() {

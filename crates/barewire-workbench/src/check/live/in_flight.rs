@@ -39,7 +39,17 @@ pub(super) async fn probe(harness: &Harness, era: Era, facts: EraFacts) -> Resul
         return Ok(());
     };
     harness.recording.passive().mark_compared(connection.channel.as_str());
-    let mut alone = alone(harness, &mut connection, &facts).await;
+    let (mut alone, all) = alone(harness, &mut connection, &facts).await;
+    if alone.len() < all {
+        // The server may still be busy with a request that it has not answered.
+        let Some(fresh) = harness.connect_again(&mut connection).await? else {
+            harness.not_restarted(&[&ANSWER_MATCHING]);
+            connection.end(Duration::ZERO).await;
+            return Ok(());
+        };
+        harness.recording.passive().mark_compared(fresh.channel.as_str());
+        std::mem::replace(&mut connection, fresh).end(Duration::ZERO).await;
+    }
     // Slow requests first, so that responses arrive in another order than requests.
     alone.sort_by_key(|request| std::cmp::Reverse(request.took));
     // What differs once may differ by chance: a list may have changed, or the result of a tool.
@@ -57,8 +67,9 @@ pub(super) async fn probe(harness: &Harness, era: Era, facts: EraFacts) -> Resul
     Ok(())
 }
 
-/// Sends requests one after the other, and returns those that were answered, except for those with long responses.
-async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &EraFacts) -> Vec<AloneRequest> {
+/// Sends requests one after the other. Returns those that were answered, except for those with long responses, and the
+/// number of all.
+async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &EraFacts) -> (Vec<AloneRequest>, usize) {
     let mut requests: Vec<(String, &'static str, Value)> = Vec::new();
     let light = connection.liveness_method();
     requests.push((light.to_owned(), light, json!({})));
@@ -73,7 +84,7 @@ async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &Era
         }
         requests.extend(calls(harness, connection).await);
     }
-    let mut answered = Vec::new();
+    let (mut answered, all) = (Vec::new(), requests.len());
     let mut patience = harness.patience;
     for (title, method, params) in requests {
         let since = connection.now();
@@ -90,7 +101,7 @@ async fn alone(harness: &Harness, connection: &mut ServerConnection, facts: &Era
             answered.push(AloneRequest { title, method, params, body, took });
         }
     }
-    answered
+    (answered, all)
 }
 
 /// Returns calls of tools that may be called repeatedly, with different arguments if a tool takes a text.

@@ -42,6 +42,16 @@ impl CallPatience {
         self.lost >= MAX_LOST
     }
 
+    /// Whether a call got output that cannot be read, and no response.
+    pub(super) fn is_garbled(&self) -> bool {
+        self.is_garbled
+    }
+
+    /// Whether the next call has as much time as the first one.
+    pub(super) fn is_whole(&self) -> bool {
+        self.lost == 0 && !self.is_garbled
+    }
+
     fn lose(&mut self) {
         self.lost += 1;
         self.limit = (self.limit / 4).max(SOON);
@@ -111,7 +121,9 @@ impl RunningCall {
     ) -> Result<(), Error> {
         let _subject = harness.progress(&self.call.subject());
         let outcome = self.outcome(harness, &mut connection, CALL_TIMEOUT).await;
-        durations.borrow_mut().extend(self.duration(&outcome));
+        if !matches!(outcome, RequestOutcome::NoResponse(_)) || !self.is_garbled(&connection) {
+            durations.borrow_mut().extend(self.duration(&outcome));
+        }
         if matches!(outcome, RequestOutcome::NoResponse(_)) {
             // The process may stay busy with the cancelled call, so its exit is not waited for.
             connection.end(Duration::ZERO).await;
