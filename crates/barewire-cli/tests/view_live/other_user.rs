@@ -30,10 +30,12 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A copy of these tests where every user may run it.
+/// A copy of these tests where every user may run it. Another program copies it: while this one had the copy open,
+/// processes that other tests start would have it open too, and an open file that can be written cannot be run.
 fn program(folder: &Folder) -> PathBuf {
     let path = folder.file("program");
-    fs::copy(env::current_exe().expect("a path"), &path).expect("it can be copied");
+    let copied = Command::new("cp").arg(env::current_exe().expect("a path")).arg(&path).status();
+    assert!(copied.expect("it runs").success());
     fs::set_permissions(folder.file(""), Permissions::from_mode(0o755)).expect("it is ours");
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
     path

@@ -16,8 +16,9 @@ pub struct SchemaValidator {
     validator: jsonschema::Validator,
     draft: Draft,
     /// Whether the schema has no references. With references, the time to find the reason of a violation can double
-    /// with every level of the value, so no reason is given. The time to check whether a value is valid is always
-    /// linear.
+    /// with every level of the value, so no reason is given. The time to check whether a value is valid is linear in the
+    /// value. It can still double with every definition that refers twice to the next one, so a caller that takes schemas
+    /// of peers limits that.
     has_no_references: bool,
 }
 
