@@ -10,6 +10,7 @@ use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
 use crate::Error;
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, DECLARED_UNSUPPORTED};
+use crate::check::passive::INVENTED_TEXT;
 
 /// The first resources and prompts that a server lists, as the params of the requests for them.
 #[derive(Default)]
@@ -41,7 +42,7 @@ fn get_params(prompt: Json<'_>) -> Option<Value> {
     let name = prompt.member("name")?.string().filter(|name| name.len() <= MAX_NAME)?;
     let arguments = prompt.member("arguments").into_iter().flat_map(Json::elements);
     let required = arguments.filter(|it| it.member("required").is_some_and(|it| it.kind() == Kind::True));
-    let text = |argument: Json<'_>| Some((argument.member("name")?.string()?.into_owned(), json!("barewire")));
+    let text = |argument: Json<'_>| Some((argument.member("name")?.string()?.into_owned(), json!(INVENTED_TEXT)));
     let required: Map<String, Value> = required.take(MAX_ARGUMENTS).filter_map(text).collect();
     Some(if required.is_empty() { json!({"name": name}) } else { json!({"name": name, "arguments": required}) })
 }

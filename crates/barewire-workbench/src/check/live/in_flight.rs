@@ -16,6 +16,7 @@ use crate::Error;
 use crate::check::catalogue::envelope::ANSWER_MATCHING;
 use crate::check::catalogue::framing::COALESCED_INPUT;
 use crate::check::excerpt::Fault;
+use crate::check::passive::INVENTED_TEXT;
 use crate::text::shown;
 
 /// A request that was answered alone.
@@ -113,12 +114,12 @@ async fn calls(harness: &Harness, connection: &mut ServerConnection) -> Vec<(Str
     for tool in listed.take(MAX_TOOLS_AT_ONCE) {
         let (Some(name), Some(Value::Object(sample))) = (&tool.name, tool.sample()) else { continue };
         let texts: Vec<&String> =
-            sample.iter().filter(|(_, value)| *value == SAMPLE_TEXT).map(|(key, _)| key).collect();
+            sample.iter().filter(|(_, value)| *value == INVENTED_TEXT).map(|(key, _)| key).collect();
         let variants = if texts.is_empty() { 1 } else { 2 };
         for variant in 1..=variants {
             let mut arguments = sample.clone();
             for key in &texts {
-                arguments.insert((*key).clone(), json!(format!("{SAMPLE_TEXT}-{variant}")));
+                arguments.insert((*key).clone(), json!(format!("{INVENTED_TEXT}-{variant}")));
             }
             let title = format!("tools/call {} ({variant})", shown(name.as_bytes(), 40));
             calls.push((title, "tools/call", json!({"name": name, "arguments": arguments})));
@@ -197,7 +198,5 @@ fn body(frame: &LocatedFrame) -> Option<String> {
 const MAX_COMPARED_RESPONSE: usize = 256 * 1024;
 /// The time that a request has after one that got no response.
 const NEXT_PATIENCE: Duration = Duration::from_secs(1);
-/// The text in invented arguments.
-const SAMPLE_TEXT: &str = "barewire";
 /// The maximum number of tools that are called at once.
 const MAX_TOOLS_AT_ONCE: usize = 2;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::pattern::matching_text;
+use crate::check::passive::INVENTED_TEXT;
 use crate::check::schema::Schema;
 
 /// Returns a small value that probably matches the schema; `None` if the schema is too complicated.
@@ -59,7 +60,7 @@ fn object(schema: &Value, depth: usize) -> Option<Value> {
 
 fn string(schema: &Value) -> Option<Value> {
     let text = match schema.get("format").and_then(Value::as_str) {
-        None => Some("barewire"),
+        None => Some(INVENTED_TEXT),
         Some("date") => Some("2026-07-28"),
         Some("date-time") => Some("2026-07-28T00:00:00Z"),
         Some("uri" | "url") => Some("https://example.com/"),

@@ -316,6 +316,8 @@ fn is_complete(result: Json<'_>) -> bool {
 
 /// The maximum number of requests that are tracked; more than any client has in flight.
 const MAX_REQUESTS: usize = 65_536;
+/// The text in arguments that `barewire check` makes up for tools and prompts, sometimes followed by a number.
+pub(crate) const INVENTED_TEXT: &str = "barewire";
 /// A name in requests of `barewire check` with characters that a server must escape or encode if it repeats the name in
 /// an error: a quote, a backslash, a line break, a tab, letters outside ASCII and outside the first 65,536 characters.
 pub(crate) const HARD_NAME: &str = "barewire \"no\\such\"\n\tZürich 東京 🎉";

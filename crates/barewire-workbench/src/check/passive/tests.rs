@@ -330,6 +330,10 @@ fn members_of_a_result_have_values_of_the_schema() {
     let image = |data: &str| called(&format!(r#"{{"type":"image","mimeType":"image/png","data":"{data}"}}"#));
     assert_eq!(image(r"aGk\/aGk="), NOTHING);
     assert_eq!(image("data:image/png;base64,aGk="), ["/result/content/0/data"]);
+    let link = |uri: &str| called(&format!(r#"{{"type":"resource_link","name":"l","uri":"{uri}"}}"#));
+    assert_eq!(link("notes"), ["/result/content/0/uri"]);
+    // What `barewire check` has given as an argument is no fault of the server.
+    assert_eq!((link("barewire"), link("barewire-2")), (vec![], vec![]));
     let text = |annotations: &str| called(&format!(r#"{{"type":"text","text":"","annotations":{annotations}}}"#));
     assert_eq!(text(r#"{"priority":1e0}"#), NOTHING);
     assert_eq!(text(r#"{"priority":7}"#), ["/result/content/0/annotations/priority"]);

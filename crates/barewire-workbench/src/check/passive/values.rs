@@ -3,6 +3,7 @@
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::rpc::{Notification, Params};
 
+use super::INVENTED_TEXT;
 use super::shape::ShapeError;
 use crate::operations::member;
 use crate::text::shown;
@@ -126,7 +127,10 @@ fn uri(value: Json<'_>, path: &str) -> Checked {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
     };
-    match uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)) {
+    // A tool or a prompt may take the URI from its arguments.
+    let is_number = |rest: &str| rest.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let is_ours = uri.strip_prefix(INVENTED_TEXT).is_some_and(is_number);
+    match is_ours || uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)) {
         true => Ok(()),
         false => fail(path, "uri", format!("{} is not a URI, which begins with a scheme", shown(uri.as_bytes(), 60))),
     }
