@@ -303,11 +303,13 @@ impl Mailbox {
         state.last_reader
     }
 
-    /// Returns the id of the priming event on the first call. Returns `None` on later calls, and if a message has
-    /// already been taken.
+    /// Returns the id of the priming event on the first call. Returns `None` on later calls, if a message has already
+    /// been taken, and if there will be none.
     pub(super) fn take_priming_id(&self) -> Option<EventId> {
         let mut state = self.lock();
-        let is_first = state.last_taken() == 0 && !std::mem::replace(&mut state.is_primed, true);
+        // Nothing follows in a stream that has ended without a message.
+        let is_empty = state.is_finished && state.last == 0;
+        let is_first = state.last_taken() == 0 && !is_empty && !std::mem::replace(&mut state.is_primed, true);
         is_first.then_some(EventId { stream: self.stream, sequence: 0 })
     }
 
