@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use barewire::server::http::HttpLimits;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::eventually::DEADLINE;
 use crate::wire::{Events, call};
