@@ -139,7 +139,7 @@ fn a_program_is_driven() {
 #[test]
 fn calls_and_their_results_are_bounded() {
     const RUNNING: u64 = 64;
-    const KEPT: u64 = 200;
+    const KEPT_CALLS: u64 = 200;
     let runtime = Folder::new("view-drive-many");
     let driven = Driven::open(&runtime, &["--", program(), "serve"]);
     let sleep = json!({"name": "sleep", "arguments": {"ms": 3_600_000}}).to_string();
@@ -151,20 +151,20 @@ fn calls_and_their_results_are_bounded() {
         assert_eq!(driven.post(&format!("call/{call}/cancel"), &json!({})).0, 204);
     }
     let mut last = 0;
-    for number in 0..KEPT {
+    for number in 0..KEPT_CALLS {
         last = driven.call("echo", &json!({"text": number.to_string()}));
         driven.wait_for(last, |call| call["state"] == "done");
     }
     let status = |call: u64| driven.page.status(&format!("s/{}/call/{call}", driven.id));
-    assert_eq!((status(last - KEPT), status(last - KEPT + 1), status(last)), (404, 200, 200));
+    assert_eq!((status(last - KEPT_CALLS), status(last - KEPT_CALLS + 1), status(last)), (404, 200, 200));
 }
 
 #[test]
 fn a_long_result_is_only_in_its_frame() {
-    const LONGEST: usize = 256 * 1024;
+    const MAX_RESULT_BYTES: usize = 256 * 1024;
     let runtime = Folder::new("view-drive-long");
     let driven = Driven::open(&runtime, &["--", program(), "serve"]);
-    for (length, is_cut) in [(LONGEST - 1024, false), (LONGEST, true)] {
+    for (length, is_cut) in [(MAX_RESULT_BYTES - 1024, false), (MAX_RESULT_BYTES, true)] {
         let call = driven.call("echo", &json!({"text": "x".repeat(length)}));
         let done = driven.wait_for(call, |call| call["state"] == "done" && call["frames"]["response"].is_u64());
         assert_eq!((&done["cut"], done["result"].is_null()), (&json!(is_cut), is_cut), "{length}");

@@ -183,7 +183,7 @@ fn a_tap_without_a_viewer_has_one_thread_more_which_waits() {
 
 #[test]
 fn a_tap_has_a_maximum_number_of_viewers() {
-    const MOST: usize = 16;
+    const MAX_VIEWERS: usize = 16;
     let runtime = Folder::new("view-many");
     let mut tapped = Tapped::start(&runtime, &[], "the-many");
     eventually("it is announced", || sockets(&runtime).len() == 1);
@@ -193,7 +193,7 @@ fn a_tap_has_a_maximum_number_of_viewers() {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         matches!(stream.read(&mut [0; 1]), Ok(1)).then_some(stream)
     };
-    let mut viewers: Vec<UnixStream> = (0..MOST).map(|_| meet().expect("there is room")).collect();
+    let mut viewers: Vec<UnixStream> = (0..MAX_VIEWERS).map(|_| meet().expect("there is room")).collect();
     assert!(meet().is_none(), "one viewer more is connected");
     tapped.ping(1);
     viewers.pop();

@@ -54,7 +54,7 @@ impl CallPatience {
 
     fn lose(&mut self) {
         self.lost += 1;
-        self.limit = (self.limit / 4).max(SOON);
+        self.limit = (self.limit / 4).max(MAX_CALL_DELAY);
     }
 }
 
@@ -150,14 +150,14 @@ impl ServerProbe<'_> {
         let (connection, id) = (&mut self.connection, &running.id);
         let mut outcome = None;
         if patience.is_garbled {
-            outcome = connection.response_within(id, GARBLED_SOON).await;
+            outcome = connection.response_within(id, MAX_GARBLED_DELAY).await;
             if outcome.is_none() && running.is_garbled(connection) {
                 return Some(connection.give_up(id));
             }
         }
         let outcome = match outcome {
             Some(outcome) => outcome,
-            None => connection.response_within(id, SOON).await?,
+            None => connection.response_within(id, MAX_CALL_DELAY).await?,
         };
         running.judge(self.harness, &self.connection, &outcome);
         Some(outcome)
@@ -210,6 +210,6 @@ pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of calls without a response after which no further tool is called.
 const MAX_LOST: usize = 6;
 /// The time after a call in which its response arrives, if it cannot be read.
-const GARBLED_SOON: Duration = Duration::from_millis(100);
+const MAX_GARBLED_DELAY: Duration = Duration::from_millis(100);
 /// The time for which a call delays the other requests of its probe.
-const SOON: Duration = Duration::from_millis(500);
+const MAX_CALL_DELAY: Duration = Duration::from_millis(500);
