@@ -4,7 +4,7 @@ use super::Bound::{Receiver, Sender, Server};
 use super::Document::Page;
 use super::Reference::{Cwe, Mcp};
 use super::rule::{Sentence, must, should, written};
-use super::{ALL, Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, MODERN, Severity, host};
+use super::{ALL, Category, Check, CheckPlace, LEGACY, LIVE_ANYWHERE, Level, MODERN, Rule, Severity, host};
 
 pub(super) const CHECKS: &[&Check] = &[
     &PAGINATION,
@@ -60,22 +60,41 @@ pub(crate) static BAD_CURSOR: Check = Check {
           twice.",
     severity: Severity::Low,
     rationale: "only clients that store cursors are affected",
-    looks_at: "a list request with a cursor that the server has not issued",
+    looks_at: "a list request with a cursor that the server has not issued, if the server issues cursors",
     pass: "the response is an error with code -32602",
     fail: "the response is a result or has another code, or there is no response",
-    skip: "the server has no lists",
+    skip: "the server has no lists, or each of them has only one page",
     sentence: "a cursor that the server has not issued is not rejected with -32602",
     level: Level::Should,
     rules: &[&written(
         Server,
         &[should(ALL, Page("server/utilities/pagination"), "Error Handling", "Invalid cursors SHOULD result")],
     )],
-    remedy: "Validate the cursor, even if the server has only one page.",
+    remedy: "Look the cursor up before the page is read, and answer with -32602 if it is unknown.",
     example: r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
     see: &["pagination", "invalid-params"],
     needs: &["early-exit", "mute-server", "handshake", "pagination"],
+    version: 2,
+    history: &[(1, "first"), (2, "servers whose lists have one page may ignore cursors")],
     ..LIVE
 };
+
+/// Progress without the token of a request in flight.
+pub(crate) static PROGRESS_TOKEN: Rule = written(
+    Sender,
+    &[
+        must(LEGACY, Page("basic/utilities/progress"), "Behavior Requirements", "MUST only reference tokens"),
+        must(MODERN, Page("basic/patterns/progress"), "Behavior Requirements", "MUST only reference tokens"),
+    ],
+);
+/// Progress whose value does not increase.
+pub(crate) static PROGRESS_INCREASES: Rule = written(
+    Sender,
+    &[
+        must(LEGACY, Page("basic/utilities/progress"), "Progress Flow", "MUST increase with each notification"),
+        must(MODERN, Page("basic/patterns/progress"), "Progress Flow", "MUST increase with each notification"),
+    ],
+);
 
 pub(crate) static PROGRESS_RULES: Check = Check {
     id: "progress-rules",
@@ -88,22 +107,7 @@ pub(crate) static PROGRESS_RULES: Check = Check {
     fail: "no request in flight has the token, or the value does not increase",
     skip: "no progress was seen",
     sentence: "a progress notification has an unknown token, or its value does not increase",
-    rules: &[
-        &written(
-            Sender,
-            &[
-                must(LEGACY, Page("basic/utilities/progress"), "Behavior Requirements", "MUST only reference tokens"),
-                must(MODERN, Page("basic/patterns/progress"), "Behavior Requirements", "MUST only reference tokens"),
-            ],
-        ),
-        &written(
-            Sender,
-            &[
-                must(LEGACY, Page("basic/utilities/progress"), "Progress Flow", "MUST increase with each notification"),
-                must(MODERN, Page("basic/patterns/progress"), "Progress Flow", "MUST increase with each notification"),
-            ],
-        ),
-    ],
+    rules: &[&PROGRESS_TOKEN, &PROGRESS_INCREASES],
     remedy: "Send progress only with the token of the request, with increasing values, and before the response.",
     example: r#"{"method":"notifications/progress","params":{"progressToken":"t","progress":2,"total":10}}"#,
     see: &["cancellation", "notification-silence"],

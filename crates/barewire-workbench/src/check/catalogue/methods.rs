@@ -6,7 +6,7 @@ use super::Reference::{Cwe, Mcp};
 use super::rule::{Sentence, must, ours, should, states, written};
 use super::{
     ALL, Category, Check, CheckPlace, LEGACY, LEGACY_SINCE_2025_06_18, LIVE_AND_HOST, LIVE_ANYWHERE, Level, MODERN,
-    Rule, Severity, UNTIL_2025_03_26, host,
+    Rule, SINCE_2025_03_26, SINCE_2025_11_25, Severity, UNTIL_2025_03_26, UNTIL_2025_06_18, V2024_11_05, host,
 };
 
 pub(super) const CHECKS: &[&Check] = &[
@@ -109,6 +109,25 @@ pub(crate) static UNKNOWN_METHOD: Check = Check {
     ..LIVE
 };
 
+/// A call of a tool that does not exist.
+pub(crate) static UNKNOWN_TOOL: Rule =
+    written(Server, &[states(ALL, Page("server/tools"), "Error Handling", "Unknown tool")]);
+/// A call without the name of a tool.
+pub(crate) static NAMELESS_CALL: Rule = written(
+    Server,
+    &[
+        states(UNTIL_2025_06_18, Page("server/tools"), "Error Handling", "Invalid arguments"),
+        states(
+            SINCE_2025_11_25,
+            Page("server/tools"),
+            "Error Handling",
+            "Malformed requests (requests that fail to satisfy",
+        ),
+    ],
+);
+/// A request for a prompt that does not exist.
+pub(crate) static UNKNOWN_PROMPT: Rule =
+    written(Server, &[should(ALL, Page("server/prompts"), "Error Handling", "Invalid prompt name: -32602")]);
 pub(crate) static LOG_LEVEL: Rule =
     written(Server, &[should(LEGACY, Page("server/utilities/logging"), "Error Handling", "Invalid log level: -32602")]);
 
@@ -126,11 +145,7 @@ pub(crate) static INVALID_PARAMS: Check = Check {
     skip: "the server has neither tools nor prompts",
     sentence: "an invalid request is not answered with -32602",
     level: Level::Should,
-    rules: &[
-        &written(Server, &[states(ALL, Page("server/tools"), "Error Handling", "Unknown tool")]),
-        &written(Server, &[should(ALL, Page("server/prompts"), "Error Handling", "Invalid prompt name: -32602")]),
-        &LOG_LEVEL,
-    ],
+    rules: &[&UNKNOWN_TOOL, &NAMELESS_CALL, &UNKNOWN_PROMPT, &LOG_LEVEL],
     remedy: "Look the name up first, and answer with -32602 if it is unknown.",
     example: r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown tool: nope"}}"#,
     see: &["tool-argument-errors", "unknown-method", "reserved-error-codes"],
@@ -166,23 +181,95 @@ pub(crate) static RESOURCE_NOT_FOUND: Check = Check {
     ..LIVE
 };
 
-pub(crate) static SUPPORTED_UNDECLARED: Rule = written(
+/// A feature whose capability is not declared.
+static TOOLS_UNDECLARED: Rule = written(
     Server,
     &[must(ALL, Page("server/tools"), "Capabilities", "Servers that support tools MUST declare the tools capability")],
 );
-/// A declared capability whose method is missing.
-pub(crate) static DECLARED_UNSUPPORTED: Rule = written(
+static PROMPTS_UNDECLARED: Rule = written(
+    Server,
+    &[must(
+        ALL,
+        Page("server/prompts"),
+        "Capabilities",
+        "Servers that support prompts MUST declare the prompts capability",
+    )],
+);
+static RESOURCES_UNDECLARED: Rule = written(
+    Server,
+    &[must(
+        ALL,
+        Page("server/resources"),
+        "Capabilities",
+        "Servers that support resources MUST declare the resources capability",
+    )],
+);
+static LOGGING_UNDECLARED: Rule = written(
+    Server,
+    &[must(ALL, Page("server/utilities/logging"), "Capabilities", "MUST declare the logging capability")],
+);
+static COMPLETIONS_UNDECLARED: Rule = written(
     Server,
     &[
-        states(
-            LEGACY,
-            Page("basic/lifecycle"),
-            "Capability Negotiation",
-            "which optional protocol features will be available",
+        must(
+            SINCE_2025_03_26,
+            Page("server/utilities/completion"),
+            "Capabilities",
+            "MUST declare the completions capability",
         ),
-        must(MODERN, Page("server/tools"), "Capabilities", "MUST respond to tools/list requests"),
+        states(V2024_11_05, Page("basic/lifecycle"), "Capability Negotiation", OPTIONAL_FEATURES),
     ],
 );
+/// A declared capability whose method is missing. 2026-07-28 says for three capabilities what a server must respond to.
+static TOOLS_MISSING: Rule = written(
+    Server,
+    &[NEGOTIATED_FEATURES, must(MODERN, Page("server/tools"), "Capabilities", "MUST respond to tools/list requests")],
+);
+static PROMPTS_MISSING: Rule = written(
+    Server,
+    &[
+        NEGOTIATED_FEATURES,
+        must(MODERN, Page("server/prompts"), "Capabilities", "MUST respond to prompts/list requests"),
+    ],
+);
+static RESOURCES_MISSING: Rule = written(
+    Server,
+    &[
+        NEGOTIATED_FEATURES,
+        must(MODERN, Page("server/resources"), "Capabilities", "MUST respond to resources/list requests"),
+    ],
+);
+/// Any other capability that is declared without its feature, or the other way round.
+static FEATURE_AND_CAPABILITY: Rule = written(Server, &[NEGOTIATED_FEATURES, MODERN_FEATURES]);
+
+const OPTIONAL_FEATURES: &str = "which optional protocol features will be available";
+const NEGOTIATED_FEATURES: Sentence =
+    states(LEGACY, Page("basic/lifecycle"), "Capability Negotiation", OPTIONAL_FEATURES);
+const MODERN_FEATURES: Sentence =
+    states(MODERN, Page("server/discover"), "DiscoverResult", "Capabilities the server supports");
+
+/// Returns the rule that a feature breaks whose capability is not declared. `capability` is a path such as
+/// `tools.listChanged`.
+pub(crate) fn undeclared(capability: &str) -> &'static Rule {
+    match capability {
+        "tools" => &TOOLS_UNDECLARED,
+        "prompts" => &PROMPTS_UNDECLARED,
+        "resources" => &RESOURCES_UNDECLARED,
+        "logging" => &LOGGING_UNDECLARED,
+        "completions" => &COMPLETIONS_UNDECLARED,
+        _ => &FEATURE_AND_CAPABILITY,
+    }
+}
+
+/// Returns the rule that a declared capability breaks whose feature is missing.
+pub(crate) fn missing(capability: &str) -> &'static Rule {
+    match capability {
+        "tools" => &TOOLS_MISSING,
+        "prompts" => &PROMPTS_MISSING,
+        "resources" => &RESOURCES_MISSING,
+        _ => &FEATURE_AND_CAPABILITY,
+    }
+}
 /// An empty answer to a method of an undeclared capability. Hosts that ask for every list need such an answer: opencode
 /// and Cline give up a server that answers with an error.
 pub(crate) static EMPTY_UNDECLARED: Rule = ours(Server, ALL).with_severity(Severity::Low);
@@ -202,7 +289,18 @@ pub(crate) static CAPABILITY_TRUTH: Check = Check {
     fail: "one of these conditions does not hold",
     skip: "the server declared no capability that can be requested",
     sentence: "the declared capabilities are not the ones the server has",
-    rules: &[&SUPPORTED_UNDECLARED, &DECLARED_UNSUPPORTED, &EMPTY_UNDECLARED],
+    rules: &[
+        &TOOLS_UNDECLARED,
+        &PROMPTS_UNDECLARED,
+        &RESOURCES_UNDECLARED,
+        &LOGGING_UNDECLARED,
+        &COMPLETIONS_UNDECLARED,
+        &TOOLS_MISSING,
+        &PROMPTS_MISSING,
+        &RESOURCES_MISSING,
+        &FEATURE_AND_CAPABILITY,
+        &EMPTY_UNDECLARED,
+    ],
     hosts: &[
         host(
             "Gemini CLI",

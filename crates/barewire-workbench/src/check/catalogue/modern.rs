@@ -139,6 +139,44 @@ pub(crate) static MODERN_REMOVED_METHODS: Check = Check {
     ..LIVE
 };
 
+/// A request of a modern server, and a response of a modern client, on stdio and over HTTP.
+static REQUEST_ON_STDOUT: Rule = written(
+    Server,
+    &[must(MODERN, Page("basic/transports/stdio"), "Receiving Messages", "MUST NOT write JSON-RPC requests to stdout")],
+);
+static RESPONSE_ON_STDIN: Rule = written(
+    Client,
+    &[must(MODERN, Page("basic/transports/stdio"), "Sending Messages", "MUST NOT write JSON-RPC responses")],
+);
+static REQUEST_IN_STREAM: Rule = written(
+    Server,
+    &[must(
+        MODERN,
+        Page("basic/transports/streamable-http"),
+        "Receiving Messages",
+        "MUST NOT send independent JSON-RPC requests on this stream",
+    )],
+);
+static RESPONSE_IN_POST: Rule = written(
+    Client,
+    &[must(
+        MODERN,
+        Page("basic/transports/streamable-http"),
+        "Sending Messages",
+        "The client MUST NOT send JSON-RPC responses",
+    )],
+);
+
+/// Returns the rule that a request of a modern server breaks.
+pub(crate) fn request_of_server(over_http: bool) -> &'static Rule {
+    if over_http { &REQUEST_IN_STREAM } else { &REQUEST_ON_STDOUT }
+}
+
+/// Returns the rule that a response of a modern client breaks.
+pub(crate) fn response_of_client(over_http: bool) -> &'static Rule {
+    if over_http { &RESPONSE_IN_POST } else { &RESPONSE_ON_STDIN }
+}
+
 pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     id: "modern-server-requests",
     title: "A modern server sends no requests",
@@ -150,21 +188,7 @@ pub(crate) static MODERN_SERVER_REQUESTS: Check = Check {
     fail: "the server sends a request, or the client sends a response",
     skip: "no message of 2026-07-28 was seen",
     sentence: "a modern server sends a request, or a modern client a response",
-    rules: &[
-        &written(
-            Server,
-            &[must(
-                MODERN,
-                Page("basic/transports/stdio"),
-                "Receiving Messages",
-                "MUST NOT write JSON-RPC requests to stdout",
-            )],
-        ),
-        &written(
-            Client,
-            &[must(MODERN, Page("basic/transports/stdio"), "Sending Messages", "MUST NOT write JSON-RPC responses")],
-        ),
-    ],
+    rules: &[&REQUEST_ON_STDOUT, &RESPONSE_ON_STDIN, &REQUEST_IN_STREAM, &RESPONSE_IN_POST],
     hosts: &[host(
         "clients on the TypeScript SDK 2.x",
         "drop the request, so the call hangs",

@@ -7,8 +7,8 @@ use super::Document::{Page, Schema};
 use super::Reference::Other;
 use super::rule::{must, ours, should, states, written};
 use super::{
-    Category, Check, LEGACY, LIVE_ANYWHERE, Level, MODERN, RevisionRange, SINCE_2025_06_18, SINCE_2025_11_25, Severity,
-    UNTIL_2025_06_18, host,
+    Category, Check, LEGACY, LIVE_ANYWHERE, Level, MODERN, RevisionRange, Rule, SINCE_2025_06_18, SINCE_2025_11_25,
+    Severity, UNTIL_2025_06_18, host,
 };
 
 pub(super) const CHECKS: &[&Check] =
@@ -63,6 +63,28 @@ pub(crate) static TOOL_SCHEMAS: Check = Check {
     ..BASE
 };
 
+/// A name that is empty or too long.
+pub(crate) static NAME_LENGTH: Rule = written(
+    Server,
+    &[
+        should(SINCE_2025_11_25, Page("server/tools"), "Tool Names", "SHOULD be between 1 and 128 characters"),
+        states(UNTIL_2025_06_18, Page("server/tools"), "Tool", "Unique identifier for the tool"),
+    ],
+);
+/// A name with other characters than those of the list.
+pub(crate) static NAME_CHARACTERS: Rule = written(
+    Server,
+    &[should(SINCE_2025_11_25, Page("server/tools"), "Tool Names", "SHOULD be the only allowed characters")],
+);
+/// Two tools with the same name.
+pub(crate) static UNIQUE_NAMES: Rule = written(
+    Server,
+    &[
+        should(SINCE_2025_11_25, Page("server/tools"), "Tool Names", "Tool names SHOULD be unique within a server"),
+        states(UNTIL_2025_06_18, Page("server/tools"), "Tool", "Unique identifier for the tool"),
+    ],
+);
+
 pub(crate) static TOOL_NAMES: Check = Check {
     id: "tool-names",
     title: "Tool names are unique and use plain characters",
@@ -78,13 +100,7 @@ pub(crate) static TOOL_NAMES: Check = Check {
     skip: "no tool was seen",
     sentence: "a tool has a name that cannot be used",
     level: Level::Should,
-    rules: &[&written(
-        Server,
-        &[
-            should(SINCE_2025_11_25, Page("server/tools"), "Tool Names", "SHOULD be between 1 and 128 characters"),
-            states(UNTIL_2025_06_18, Page("server/tools"), "Tool", "Unique identifier for the tool"),
-        ],
-    )],
+    rules: &[&NAME_LENGTH, &NAME_CHARACTERS, &UNIQUE_NAMES],
     hosts: &[
         host(
             "Claude Desktop",

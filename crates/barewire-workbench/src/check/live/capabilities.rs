@@ -10,9 +10,7 @@ use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
 use super::recording::LocatedFrame;
 use crate::Error;
 use crate::check::catalogue::envelope::UNANSWERED_REQUEST;
-use crate::check::catalogue::methods::{
-    CAPABILITY_TRUTH, DECLARED_UNSUPPORTED, EMPTY_UNDECLARED, SUPPORTED_UNDECLARED,
-};
+use crate::check::catalogue::methods::{CAPABILITY_TRUTH, EMPTY_UNDECLARED, missing, undeclared};
 use crate::check::ledger::SkipReason;
 use crate::check::origin::NO_SUCH;
 
@@ -55,7 +53,7 @@ impl ServerProbe<'_> {
         let (rule, frame, detail) = match (is_declared, outcome) {
             (true, RequestOutcome::Error(ErrorResponse { frame, code: -32601 })) => {
                 let detail = format!("{capability} is declared, but {method} is answered with error -32601");
-                (&DECLARED_UNSUPPORTED, frame, detail)
+                (missing(capability), frame, detail)
             }
             (false, RequestOutcome::Result(ResultResponse { frame })) if is_empty(frame) => {
                 let detail = format!("{capability} is not declared, but {method} is answered with an empty result");
@@ -63,7 +61,7 @@ impl ServerProbe<'_> {
             }
             (false, RequestOutcome::Result(ResultResponse { frame })) => {
                 let detail = format!("{capability} is not declared, but {method} is answered with a result");
-                (&SUPPORTED_UNDECLARED, frame, detail)
+                (undeclared(capability), frame, detail)
             }
             _ => return,
         };

@@ -9,7 +9,7 @@ use super::ordinary::ServerProbe;
 use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
 use crate::Error;
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
-use crate::check::catalogue::methods::{CAPABILITY_TRUTH, DECLARED_UNSUPPORTED};
+use crate::check::catalogue::methods::{CAPABILITY_TRUTH, missing};
 use crate::check::passive::INVENTED_TEXT;
 
 /// The first resources and prompts that a server lists, as the params of the requests for them.
@@ -70,7 +70,7 @@ impl ServerProbe<'_> {
             match &outcome {
                 RequestOutcome::Error(ErrorResponse { frame, code: -32601 }) if self.declares(capability) => {
                     let detail = format!("{capability} is declared, but {method} is answered with error -32601");
-                    self.harness.fail_frame_under(&DECLARED_UNSUPPORTED, &CAPABILITY_TRUTH, frame, detail);
+                    self.harness.fail_frame_under(missing(capability), &CAPABILITY_TRUTH, frame, detail);
                 }
                 RequestOutcome::NoResponse(_) => {
                     self.connection.cancel_request(&id).await;

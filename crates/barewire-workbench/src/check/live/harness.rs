@@ -414,19 +414,19 @@ impl Harness {
     /// Reports a violation. Its location is the frame of the outcome or, without a frame, the request.
     pub(super) fn fail(
         &self,
-        check: &'static Check,
+        check: impl Into<JudgedBy>,
         connection: &ServerConnection,
         outcome: Option<&RequestOutcome>,
         detail: impl Into<String>,
     ) {
+        let check = check.into();
         let fault = match outcome {
             Some(RequestOutcome::Error(_)) => Fault::Member("/error/code"),
             _ => Fault::Member("/result"),
         };
         match outcome {
             Some(RequestOutcome::Refused(refusal)) => {
-                let finding = Finding::new(check, Party::Server, refusal.location.clone(), detail);
-                let finding = finding.with_request(sent(&refusal.request));
+                let finding = check.finding(refusal.location.clone(), detail).with_request(sent(&refusal.request));
                 let is_unanswered = refusal.status.is_none();
                 self.recording.ledger().fail(if is_unanswered { finding.unanswered() } else { finding });
             }
@@ -443,12 +443,12 @@ impl Harness {
     /// Reports a violation in a received frame, with its request as evidence.
     pub(super) fn fail_frame(
         &self,
-        check: &'static Check,
+        check: impl Into<JudgedBy>,
         frame: &LocatedFrame,
         fault: Fault<'_>,
         detail: impl Into<String>,
     ) {
-        let finding = Finding::new(check, Party::Server, frame.location.clone(), detail);
+        let finding = check.into().finding(frame.location.clone(), detail);
         self.recording.ledger().fail(with_frame(finding, frame, fault));
     }
 
@@ -469,16 +469,17 @@ impl Harness {
     /// nothing, so the check is incomplete instead.
     pub(super) fn fail_missing(
         &self,
-        check: &'static Check,
+        check: impl Into<JudgedBy>,
         connection: &ServerConnection,
         sent: Option<Excerpt>,
         detail: impl Into<String>,
     ) {
+        let check = check.into();
         let has_exited = connection.is_closed || connection.exited().is_some();
         let location = sent.as_ref().map_or_else(|| connection.channel_location(), |sent| sent.location.clone());
-        let finding = Finding::new(check, Party::Server, location, detail).with_request(sent).unanswered();
+        let finding = check.finding(location, detail).with_request(sent).unanswered();
         match self.is_late() {
-            true => self.incomplete(check),
+            true => self.incomplete(check.check),
             false if has_exited && connection.is_misuse => self.exits.borrow_mut().push(finding),
             false => self.recording.ledger().fail(finding),
         }
@@ -502,7 +503,7 @@ impl Harness {
 
     pub(super) fn expect_code(
         &self,
-        check: &'static Check,
+        check: impl Into<JudgedBy>,
         connection: &ServerConnection,
         request: &str,
         outcome: &RequestOutcome,
@@ -510,18 +511,18 @@ impl Harness {
     ) {
         let is_expected = matches!(outcome, RequestOutcome::Error(response) if codes.contains(&response.code));
         let codes = codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
-        self.expect(check, connection, request, outcome, is_expected, &format!("error {codes}"));
+        self.expect(check.into(), connection, request, outcome, is_expected, &format!("error {codes}"));
     }
 
     pub(super) fn expect_error(
         &self,
-        check: &'static Check,
+        check: impl Into<JudgedBy>,
         connection: &ServerConnection,
         request: &str,
         outcome: &RequestOutcome,
     ) {
         let is_expected = matches!(outcome, RequestOutcome::Error(_));
-        self.expect(check, connection, request, outcome, is_expected, "an error");
+        self.expect(check.into(), connection, request, outcome, is_expected, "an error");
     }
 
     /// Checks that the outcome is a result that is an object.
@@ -533,24 +534,24 @@ impl Harness {
         outcome: &RequestOutcome,
     ) {
         let is_expected = matches!(outcome, RequestOutcome::Result(result) if result.is_object());
-        self.expect(check, connection, request, outcome, is_expected, "a result");
+        self.expect(check.into(), connection, request, outcome, is_expected, "a result");
     }
 
     fn expect(
         &self,
-        check: &'static Check,
+        check: JudgedBy,
         connection: &ServerConnection,
         request: &str,
         outcome: &RequestOutcome,
         is_expected: bool,
         expected: &str,
     ) {
-        self.recording.ledger().inspected(check);
+        self.recording.ledger().inspected(check.check);
         match outcome {
             _ if is_expected => {}
             // Another check reports the exit of the process, unless the probe breaks rules on purpose.
             RequestOutcome::Disconnected(_) if !connection.is_misuse => {
-                self.recording.ledger().skip(check, SkipReason::Needs(STAYS_ALIVE.id));
+                self.recording.ledger().skip(check.check, SkipReason::Needs(STAYS_ALIVE.id));
             }
             outcome => {
                 let detail = format!("{request}: expected {expected}, got {}", outcome.describe());
@@ -569,6 +570,33 @@ impl Harness {
     /// Skips a check for which the user's permission is missing.
     pub(super) fn skip_forbidden(&self, check: &'static Check, why: impl Into<String>, advice: Advice) {
         self.recording.ledger().skip(check, SkipReason::Permission(Reason::new(why, advice)));
+    }
+}
+
+/// A check, and the rule of it that a request is about, if the check has several.
+#[derive(Clone, Copy)]
+pub(super) struct JudgedBy {
+    pub(super) check: &'static Check,
+    rule: Option<&'static Rule>,
+}
+
+impl JudgedBy {
+    pub(super) const fn rule(check: &'static Check, rule: &'static Rule) -> Self {
+        Self { check, rule: Some(rule) }
+    }
+
+    fn finding(self, location: Location, detail: impl Into<String>) -> Finding {
+        let finding = Finding::new(self.check, Party::Server, location, detail);
+        match self.rule {
+            Some(rule) => finding.under(rule),
+            None => finding,
+        }
+    }
+}
+
+impl From<&'static Check> for JudgedBy {
+    fn from(check: &'static Check) -> Self {
+        Self { check, rule: None }
     }
 }
 

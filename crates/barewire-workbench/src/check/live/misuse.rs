@@ -6,13 +6,14 @@ use serde_json::json;
 
 use super::capabilities::capability_requests;
 use super::connection::ServerConnection;
-use super::harness::{Harness, Probe};
+use super::harness::{Harness, JudgedBy, Probe};
 use super::in_flight;
-use super::ordinary::{Judgement, ServerProbe};
+use super::ordinary::{Judgement, LISTS, ServerProbe};
+use super::outcome::RequestOutcome;
 use crate::Error;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{ANSWERS_AT_EOF, BAD_CURSOR};
-use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS};
+use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, NAMELESS_CALL};
 use crate::check::catalogue::modern::{MODERN_META, MODERN_REMOVED_METHODS, MODERN_VERSION};
 use crate::check::origin::NO_SUCH;
 
@@ -56,17 +57,14 @@ impl ServerProbe<'_> {
     async fn misuse(&mut self) -> Result<(), Error> {
         if self.declares("tools") {
             let nameless = json!({"arguments": {}});
-            self.expect_code(&INVALID_PARAMS, "tools/call without a name", "tools/call", nameless, &[-32602]).await?;
+            let check = JudgedBy::rule(&INVALID_PARAMS, &NAMELESS_CALL);
+            self.expect_code(check, "tools/call without a name", "tools/call", nameless, &[-32602]).await?;
         }
         if self.connection.era == Era::Legacy && self.declares("logging") && self.harness.wants(&[&INVALID_PARAMS]) {
             let unknown = json!({"level": NO_SUCH});
             self.ask("logging/setLevel", unknown, Judgement::LogLevel).await?;
         }
-        if let Some(method) = self.facts.declared_list() {
-            let what = format!("{method} with an unknown cursor");
-            let unknown = json!({"cursor": "barewire-no-such-cursor"});
-            self.expect_code(&BAD_CURSOR, &what, method, unknown, &[-32602]).await?;
-        }
+        self.unknown_cursor().await?;
         let has_declared = self.facts.capability(&[]).is_some_and(|it| it.kind() != barewire_proto::json::Kind::Null);
         if self.harness.wants(&[&CAPABILITY_TRUTH]) && has_declared {
             for (capability, method, params) in capability_requests(&self.connection) {
@@ -76,6 +74,31 @@ impl ServerProbe<'_> {
                 }
             }
         }
+        Ok(())
+    }
+}
+
+impl ServerProbe<'_> {
+    /// Sends a cursor that the server has not issued, if the server issues cursors. A server whose lists have one page
+    /// may ignore a cursor, because no client has one.
+    async fn unknown_cursor(&mut self) -> Result<(), Error> {
+        if !self.harness.wants(&[&BAD_CURSOR]) {
+            return Ok(());
+        }
+        for (capability, method) in LISTS {
+            if !self.declares(capability) {
+                continue;
+            }
+            let id = self.connection.send_request(method, json!({})).await;
+            let outcome = self.connection.wait_for_response(&id).await;
+            let RequestOutcome::Result(first) = &outcome else { continue };
+            if first.string(&["nextCursor"]).is_some() {
+                let what = format!("{method} with an unknown cursor");
+                let unknown = json!({"cursor": "barewire-no-such-cursor"});
+                return self.expect_code(&BAD_CURSOR, &what, method, unknown, &[-32602]).await;
+            }
+        }
+        self.harness.skip_all(&[&BAD_CURSOR], "no list of the server has a second page");
         Ok(())
     }
 }

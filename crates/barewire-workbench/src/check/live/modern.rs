@@ -162,7 +162,7 @@ impl ServerProbe<'_> {
         // Over HTTP a header also has the version, and the server may report that header and body do not match.
         let codes: &[i64] = if self.harness.is_http() { &[-32602, -32020] } else { &[-32602] };
         for (what, meta) in incomplete {
-            let judgement = Judgement::Code { check: &MODERN_META, what: what.to_owned(), codes };
+            let judgement = Judgement::Code { check: (&MODERN_META).into(), what: what.to_owned(), codes };
             self.request_with_meta(meta, judgement).await?;
         }
         let meta = json!({key::PROTOCOL_VERSION: version, key::CLIENT_CAPABILITIES: {}});

@@ -13,7 +13,7 @@ use super::connection::ServerConnection;
 use super::contents::ListedContents;
 use super::ending;
 use super::eras::EraFacts;
-use super::harness::Harness;
+use super::harness::{Harness, JudgedBy};
 use super::outcome::{RequestOutcome, ResultResponse};
 use super::running_calls::{self, CallDurations};
 use super::tool::ListedTool;
@@ -23,7 +23,9 @@ use crate::check::catalogue::envelope::{ID_FIDELITY, NOTIFICATION_SILENCE};
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::catalogue::http::HTTP_STATUS;
 use crate::check::catalogue::lifecycle::MUTE_SERVER;
-use crate::check::catalogue::methods::{INVALID_PARAMS, LOG_LEVEL, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD};
+use crate::check::catalogue::methods::{
+    INVALID_PARAMS, LOG_LEVEL, PING, RESOURCE_NOT_FOUND, UNKNOWN_METHOD, UNKNOWN_PROMPT, UNKNOWN_TOOL,
+};
 use crate::check::excerpt::Fault;
 use crate::check::origin::{NO_SUCH, UNKNOWN_METHOD_NAME};
 use crate::check::passive::HARD_NAME;
@@ -65,7 +67,7 @@ pub(super) struct ServerProbe<'a> {
 /// The judgement of the outcome of a request.
 pub(super) enum Judgement {
     /// The response must be an error with one of these codes.
-    Code { check: &'static Check, what: String, codes: &'static [i64] },
+    Code { check: JudgedBy, what: String, codes: &'static [i64] },
     /// The response must be an error.
     AnyError { check: &'static Check, what: &'static str },
     /// The response must be a result.
@@ -231,8 +233,8 @@ impl ServerProbe<'_> {
     fn judge(&self, judgement: &Judgement, outcome: &RequestOutcome) {
         let (harness, connection) = (self.harness, &self.connection);
         match judgement {
-            Judgement::Code { check, what, codes } => harness.expect_code(check, connection, what, outcome, codes),
-            Judgement::AnyError { check, what } => harness.expect_error(check, connection, what, outcome),
+            Judgement::Code { check, what, codes } => harness.expect_code(*check, connection, what, outcome, codes),
+            Judgement::AnyError { check, what } => harness.expect_error(*check, connection, what, outcome),
             Judgement::Result { check, what } => harness.expect_result(check, connection, what, outcome),
             Judgement::UnsupportedVersion => self.judge_version(outcome),
             Judgement::OtherMetadata => self.judge_other_metadata(outcome),
@@ -253,20 +255,24 @@ impl ServerProbe<'_> {
                 let detail = format!("{what}: expected an error, got a result");
                 self.harness.fail_frame_under(&LOG_LEVEL, &INVALID_PARAMS, frame, detail);
             }
-            outcome => self.harness.expect_error(&INVALID_PARAMS, &self.connection, what, outcome),
+            outcome => {
+                let check = JudgedBy::rule(&INVALID_PARAMS, &LOG_LEVEL);
+                self.harness.expect_error(check, &self.connection, what, outcome);
+            }
         }
     }
 
     /// Sends an ordinary request, and checks that the response is an error with one of these codes.
     pub(super) async fn expect_code(
         &mut self,
-        check: &'static Check,
+        check: impl Into<JudgedBy>,
         what: &str,
         method: &str,
         params: Value,
         codes: &'static [i64],
     ) -> Result<(), Error> {
-        if self.harness.wants(&[check]) {
+        let check = check.into();
+        if self.harness.wants(&[check.check]) {
             self.ask(method, params, Judgement::Code { check, what: what.to_owned(), codes }).await?;
         }
         Ok(())
@@ -314,20 +320,21 @@ impl ServerProbe<'_> {
         let _subject = self.harness.progress("unknown names");
         // The responses to an unknown method and an unknown tool also show the SDK of the server.
         let unknown =
-            Judgement::Code { check: &UNKNOWN_METHOD, what: "an unknown method".to_owned(), codes: &[-32601] };
+            Judgement::Code { check: (&UNKNOWN_METHOD).into(), what: "an unknown method".to_owned(), codes: &[-32601] };
         self.ask(UNKNOWN_METHOD_NAME, json!({}), unknown).await?;
         // What has an id is a request, whatever its method.
         self.ask(NOTIFICATION_NAME, json!({}), Judgement::Passive).await?;
         if self.declares("tools") {
             let unknown = json!({"name": NO_SUCH, "arguments": {}});
-            let codes = &[-32602];
-            let expected = Judgement::Code { check: &INVALID_PARAMS, what: "an unknown tool".to_owned(), codes };
+            let check = JudgedBy::rule(&INVALID_PARAMS, &UNKNOWN_TOOL);
+            let expected = Judgement::Code { check, what: "an unknown tool".to_owned(), codes: &[-32602] };
             self.ask("tools/call", unknown, expected).await?;
             self.ask("tools/call", json!({"name": HARD_NAME, "arguments": {}}), Judgement::Passive).await?;
         }
         if self.declares("prompts") {
             let unknown = json!({"name": NO_SUCH});
-            self.expect_code(&INVALID_PARAMS, "an unknown prompt", "prompts/get", unknown, &[-32602]).await?;
+            let check = JudgedBy::rule(&INVALID_PARAMS, &UNKNOWN_PROMPT);
+            self.expect_code(check, "an unknown prompt", "prompts/get", unknown, &[-32602]).await?;
             self.ask("prompts/get", json!({"name": HARD_NAME}), Judgement::Passive).await?;
         }
         if !self.declares("tools") && !self.declares("prompts") {

@@ -55,7 +55,7 @@ impl ServerProbe<'_> {
         }
         for method in methods {
             let (what, params) = (format!("{method} of an unknown task"), self.about(NO_SUCH));
-            let judgement = Judgement::Code { check: &TASK_UNKNOWN_ID, what, codes: &[-32602] };
+            let judgement = Judgement::Code { check: (&TASK_UNKNOWN_ID).into(), what, codes: &[-32602] };
             self.ask(method, params, judgement).await?;
         }
         Ok(())

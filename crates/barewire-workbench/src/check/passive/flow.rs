@@ -6,7 +6,8 @@ use barewire_proto::json::{Json, Kind};
 use barewire_proto::rpc::{Message, Params};
 
 use super::MessageContext;
-use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};
+use crate::check::catalogue::Rule;
+use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_INCREASES, PROGRESS_RULES, PROGRESS_TOKEN};
 use crate::check::ledger::Ledger;
 use crate::operations::{Relation, ResponseOutcome, member};
 
@@ -50,20 +51,22 @@ impl FlowChecks {
         let token = member(params, "progressToken");
         let value = member(params, "progress").filter(|it| it.kind() == Kind::Number);
         let value = value.and_then(|value| value.to::<f64>().ok());
-        let fail = |ledger: &mut Ledger, path: &str, detail: String| {
-            context.fail_in(ledger, &PROGRESS_RULES, path, detail);
+        let fail = |ledger: &mut Ledger, path: &str, rule: &'static Rule, detail: String| {
+            context.note(ledger, context.finding(&PROGRESS_RULES, 0, detail).at(path).under(rule));
         };
         let Some(token) = token.filter(|it| matches!(it.kind(), Kind::String | Kind::Number)) else {
-            return fail(ledger, "/params", "progressToken is missing, or neither a string nor a number".to_owned());
+            let detail = "progressToken is missing, or neither a string nor a number".to_owned();
+            return fail(ledger, "/params", &PROGRESS_TOKEN, detail);
         };
         let Some(value) = value else {
-            return fail(ledger, "/params", "progress is missing or not a number".to_owned());
+            return fail(ledger, "/params", &PROGRESS_INCREASES, "progress is missing or not a number".to_owned());
         };
         let Relation::Progress { operation } = relation else {
             let key = (context.tracked.conversation.name.clone(), token.as_str().to_owned());
             if !self.tasks.contains(&key) {
                 let token = crate::text::shown(token.as_bytes(), 60);
-                fail(ledger, "/params/progressToken", format!("no request in flight has the token {token}"));
+                let detail = format!("no request in flight has the token {token}");
+                fail(ledger, "/params/progressToken", &PROGRESS_TOKEN, detail);
             }
             return;
         };
@@ -83,7 +86,8 @@ impl FlowChecks {
         if let Some(before) = before
             && value <= before
         {
-            fail(ledger, "/params/progress", format!("progress is {value} after {before}"));
+            let detail = format!("progress is {value} after {before}");
+            fail(ledger, "/params/progress", &PROGRESS_INCREASES, detail);
         }
     }
 

@@ -10,6 +10,7 @@ use super::tools::ToolChecks;
 use crate::check::catalogue::lifecycle::{LIFECYCLE_GATE, METHOD_IN_REVISION, SENT_EARLY_BY_SERVER};
 use crate::check::catalogue::methods::{
     CAPABILITY_TRUTH, RESERVED_CODE, RESERVED_ERROR_CODES, UNDECLARED_CLIENT_CAPABILITY, UNDECLARED_SERVER_CAPABILITY,
+    undeclared,
 };
 use crate::check::excerpt::Fault;
 use crate::check::ledger::Ledger;
@@ -81,7 +82,9 @@ fn check_method(context: &MessageContext<'_>, name: &str, ledger: &mut Ledger) {
     if !declared.has(needed) {
         let sender = if sender == Side::Client { "client" } else { "server" };
         let detail = format!("the {sender} sends {name}, but the server has not declared the capability for it");
-        context.fail_method(ledger, check, detail);
+        let finding = context.finding(check, 0, detail);
+        let finding = if sender == "server" { finding.under(undeclared(needed.as_str())) } else { finding };
+        context.note_with(ledger, finding, Fault::Member("/method"));
     }
 }
 

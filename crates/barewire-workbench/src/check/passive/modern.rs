@@ -12,7 +12,7 @@ use super::methods::client_has;
 use super::pages::Pages;
 use crate::check::catalogue::modern::{
     CACHING_HINTS, INPUT_REQUIRED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META, MODERN_SERVER_REQUESTS, RESULT_TYPE,
-    SERVER_INFO, UNKNOWN_RESULT_TYPE,
+    SERVER_INFO, UNKNOWN_RESULT_TYPE, request_of_server, response_of_client,
 };
 use crate::check::ledger::Ledger;
 use crate::operations::{Conversation, Handshake, Relation, member};
@@ -60,7 +60,8 @@ impl ModernChecks {
                 Side::Server if conversation.is_modern && is_modern_conversation(context) => {
                     let detail = format!("the server sends {} to the client", request.method.to_name());
                     let detail = shown(detail.as_bytes(), 120);
-                    context.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
+                    let finding = context.finding(&MODERN_SERVER_REQUESTS, 0, detail);
+                    context.note(ledger, finding.under(request_of_server(over_http)));
                 }
                 Side::Server => {}
             },
@@ -74,7 +75,8 @@ impl ModernChecks {
                 conversation.with_log_level.retain(|number| *number != operation.number);
                 conversation.listens.end(&response.id);
                 if context.is_modern() && tracked.sender == Side::Client {
-                    context.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client sends a response");
+                    let finding = context.finding(&MODERN_SERVER_REQUESTS, 0, "a modern client sends a response");
+                    context.note(ledger, finding.under(response_of_client(over_http)));
                 }
                 let before = self.scopes.take_before(operation.number);
                 if context.is_modern() {

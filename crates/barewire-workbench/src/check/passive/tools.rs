@@ -10,7 +10,10 @@ use serde_json::Value;
 
 use super::pages::Pages;
 use super::{MessageContext, is_complete};
-use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
+use crate::check::catalogue::Rule;
+use crate::check::catalogue::tools::{
+    NAME_CHARACTERS, NAME_LENGTH, OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS, UNIQUE_NAMES,
+};
 use crate::check::excerpt::Fault;
 use crate::check::ledger::{Ledger, SkipReason};
 use crate::check::schema::{Schema, SchemaMismatch};
@@ -147,10 +150,12 @@ impl ToolChecks {
             let Some(name) = name else { continue };
             let shown_name = shown(name.as_bytes(), 60);
             ledger.inspected(&TOOL_NAMES);
-            if let Some(why) = bad_name(&name, context.revision) {
-                context.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("the tool name {shown_name} {why}"));
+            if let Some((rule, why)) = bad_name(&name, context.revision) {
+                let detail = format!("the tool name {shown_name} {why}");
+                context.note(ledger, context.finding(&TOOL_NAMES, 0, detail).at(path("name")).under(rule));
             } else if names.contains(&*name) {
-                context.fail_in(ledger, &TOOL_NAMES, &path("name"), format!("two tools have the name {shown_name}"));
+                let detail = format!("two tools have the name {shown_name}");
+                context.note(ledger, context.finding(&TOOL_NAMES, 0, detail).at(path("name")).under(&UNIQUE_NAMES));
             }
             if names.len() < MAX_TOOLS {
                 names.insert(name.clone().into_owned());
@@ -275,15 +280,15 @@ fn compile(text: Json<'_>, which: &str, revision: Option<Revision>) -> Result<Sc
 
 /// Returns the reason why a tool name cannot be used, if there is one. Revisions before 2025-11-25 only require that
 /// the name is not empty.
-fn bad_name(name: &str, revision: Option<Revision>) -> Option<&'static str> {
+fn bad_name(name: &str, revision: Option<Revision>) -> Option<(&'static Rule, &'static str)> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let has_rules = revision.is_some_and(|revision| revision >= Revision::V2025_11_25);
     match name.len() {
-        0 => Some("is empty"),
+        0 => Some((&NAME_LENGTH, "is empty")),
         _ if !has_rules => None,
         1..=128 if name.bytes().all(plain) => None,
-        1..=128 => Some("has characters other than letters, digits, _, - and ."),
-        _ => Some("is longer than 128 characters"),
+        1..=128 => Some((&NAME_CHARACTERS, "has characters other than letters, digits, _, - and .")),
+        _ => Some((&NAME_LENGTH, "is longer than 128 characters")),
     }
 }
 
