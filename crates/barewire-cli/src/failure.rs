@@ -59,7 +59,9 @@ pub(crate) fn option(advice: &Advice) -> String {
     match advice {
         Advice::NameFile => "give the path of a file, or - for stdin".to_owned(),
         Advice::RaiseFrameLimit => "--max-frame raises the limit".to_owned(),
-        Advice::CheckCapture => "check reads .wire files, which barewire tap --record writes".to_owned(),
+        Advice::CheckCapture => "check reads .wire files, which barewire tap --record writes. A program that is not \
+                                 executable is named with its interpreter: barewire check -- python3 server.py"
+            .to_owned(),
         Advice::StartProbe => "barewire attach --probe HOST lets a host start the probe; then use the host".to_owned(),
         Advice::AllowMoreTime => "use --timeout to wait longer".to_owned(),
         Advice::AllowHostile => "--hostile sends it to a URL too".to_owned(),

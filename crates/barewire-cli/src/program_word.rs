@@ -28,7 +28,8 @@ pub(crate) fn with_separator(mut words: Vec<OsString>, program: &Command) -> Vec
 enum ProgramRule {
     /// The word with this index, whatever it is.
     At(usize),
-    /// The first word, if it is a program and not a capture.
+    /// The first word, if it is a program and not a capture. A word that is neither begins a command line too if another
+    /// word follows, because there is only one capture.
     FirstUnlessCapture,
     /// The first word from this index on that is a program, unless the server is named in another way.
     FirstProgramFrom(usize),
@@ -56,7 +57,11 @@ impl ProgramRule {
         let mut plain = PlainWords { words, verb, next: 2 };
         match self {
             Self::At(index) => plain.nth(index),
-            Self::FirstUnlessCapture => plain.next().filter(|at| is_program_not_capture(&words[*at])),
+            Self::FirstUnlessCapture => {
+                let first = plain.next()?;
+                let is_unknown = std::fs::metadata(&words[first]).is_err() && plain.next().is_some();
+                (is_program_not_capture(&words[first]) || is_unknown).then_some(first)
+            }
             Self::FirstProgramFrom(index) => plain.skip(index).find(|at| is_program_not_argument(&words[*at])),
         }
     }
@@ -196,6 +201,7 @@ mod tests {
         check("check --fail-on high --json sh --json", "check --fail-on high --json -- sh --json");
         check("check -vq sh", "check -vq -- sh");
         check("check /bin/sh -v", "check -- /bin/sh -v");
+        check("check no-such-program server.py --flag", "check -- no-such-program server.py --flag");
         check("call tools sh -c x", "call tools -- sh -c x");
         check("call echo a=sh {} @sh - /bin/sh a=1", "call echo a=sh {} @sh - -- /bin/sh a=1");
         check("call sh", "call sh");

@@ -301,7 +301,13 @@ impl Args {
                 Err(Failure::new(format!("{name} is a program, not a capture"))
                     .with_hint(format!("to check it, name it by its path: barewire check ./{name}")))
             }
-            (Some(file), _, _) => Ok(input::file(Some(file)).map_or_else(Target::stdin, Target::capture)),
+            (Some(file), _, _) => {
+                let capture = input::file(Some(file));
+                if let Some(name) = capture.filter(|file| !file.exists()) {
+                    return Err(not_found(name));
+                }
+                Ok(capture.map_or_else(Target::stdin, Target::capture))
+            }
             (None, [], Some(url)) => Ok(Target::url_with(url, self.url_headers.dialer(url, "check the server")?)),
             (None, words @ [_, ..], None) => Ok(Target::program(words)),
             _ => Err(Failure::new("nothing to check: give a program, a capture or --url")
@@ -381,4 +387,13 @@ fn tool_call(text: &str) -> Result<(String, serde_json::Value), String> {
         return Err("the arguments must be a JSON object".to_owned());
     }
     Ok((tool.to_owned(), arguments))
+}
+/// Returns the error for a word that is neither a file nor a program.
+fn not_found(word: &Path) -> Failure {
+    let name = shown(word.as_os_str().as_encoded_bytes(), 200);
+    if ["http://", "https://"].iter().any(|scheme| name.starts_with(scheme)) {
+        return Failure::new(format!("{name} is a URL")).with_hint(format!("barewire check --url {name}"));
+    }
+    Failure::new(format!("there is neither a file nor a program with the name {name}"))
+        .with_hint("to check a server, give its program: barewire check -- PROGRAM ARGS…; or a .wire file")
 }

@@ -81,6 +81,12 @@ pub(super) const HTTP_TOPICS: &[Topic] = &[
         "depends: a slow network, or a server that does not respond",
         "look at the server's log; raise the time limit if the call is slow",
         "RFC 9110, section 15.5.9"),
+    status(&["409", "conflict"], "Conflict (HTTP)",
+        "The request contradicts the state of the server. MCP does not use it. Servers on the TypeScript SDK 1.x answer a \
+            second GET of the same session so, with -32000 in the body: one stream for each session.",
+        "the client, if it opens a second stream; the server, if it has not noticed that the first one is broken",
+        "close the other stream, or wait until the server has noticed its end, and open it again",
+        "RFC 9110, section 15.5.10; barewire explain -32000"),
     status(&["413"], "Content Too Large (HTTP)",
         "The body is longer than the limit of the server or of a proxy. MCP does not use it.",
         "the sender, or the limit",
@@ -98,12 +104,29 @@ pub(super) const HTTP_TOPICS: &[Topic] = &[
         "the client, or the limit",
         "wait, end sessions that are not needed with DELETE, or raise the limit",
         "RFC 6585, section 4"),
+    status(&["500", "internal server error"], "Internal Server Error (HTTP)",
+        "The server failed before it could write a JSON-RPC response: an exception outside of its handlers, or a broken \
+            start. MCP does not use it: a handler that fails is answered with -32603 and status 200.",
+        "the server",
+        "look at the log of the server; catch exceptions where the request is read, too",
+        "RFC 9110, section 15.6.1; barewire explain -32603"),
+    status(&["502", "bad gateway"], "Bad Gateway (HTTP)",
+        "A proxy got no usable response from the server behind it: the server has exited, listens elsewhere, or closed the \
+            connection. MCP does not use it, and the server itself has not seen the request, or not answered it.",
+        "the proxy, or the server behind it",
+        "look whether the server runs and at which address, then at the log of the proxy",
+        "RFC 9110, section 15.6.3"),
     status(&["503", "service unavailable"], "Service Unavailable (HTTP)",
         "The server is shutting down or full, or a proxy cannot reach it. MCP does not use it.",
         "the server, or a proxy",
         "try again later; look at the log of the proxy and of the server",
         "RFC 9110, section 15.6.4"),
     // Headers.
+    status(&["Retry-After"], "when to try again (HTTP)",
+        "A number of seconds, or a date. Servers and proxies send it with 429 and 503. MCP does not mention it.",
+        "none",
+        "wait that long before the next request; a client that sends at once makes it worse",
+        "RFC 9110, section 10.2.3"),
     status(&["Mcp-Session-Id"], "the session of a legacy client (HTTP)",
         "2025-03-26 to 2025-11-25 (which writes MCP-Session-Id): a server may send it with the result of initialize. \
             Then the client must send it with every request, DELETE ends the session, and 404 says that it has ended. \
