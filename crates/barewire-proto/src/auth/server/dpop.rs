@@ -21,9 +21,10 @@ pub struct Proof<'a> {
     pub id: String,
     /// The nonce of the server that the proof contains, which the caller checks.
     pub nonce: Option<String>,
+    /// The time at which the proof was made, in seconds since 1970.
+    pub issued: i64,
     method: String,
     url: String,
-    issued: i64,
     token_hash: Option<String>,
 }
 

@@ -260,7 +260,8 @@ impl AccessTokens {
         let given = self.credentials(&headers)?;
         let (hash, now) = (sha256(given.token), unix_now());
         let token = self.good_token(given, &hash, now).await;
-        let checked = token.and_then(|token| self.check_binding(&token, head, given.scheme, &hash, now));
+        // The issuer may have taken seconds to answer.
+        let checked = token.and_then(|token| self.check_binding(&token, head, given.scheme, &hash, unix_now()));
         checked.map_err(|error| self.refused(error, Some(given.scheme)))
     }
 
@@ -418,6 +419,12 @@ impl AccessTokens {
             (Scheme::Dpop, _) => match self.proofs.check(head, hash, bound_to, now) {
                 Ok(()) => return Ok(()),
                 Err(BadProof::Full) => return Err(AuthError::unavailable()),
+                Err(BadProof::ClockSetBack) => {
+                    self.issuer
+                        .log
+                        .report("the clock was set back: no DPoP proofs are accepted until it has caught up");
+                    return Err(AuthError::unavailable());
+                }
                 Err(BadProof::Refused(refusal)) => refusal,
             },
         };

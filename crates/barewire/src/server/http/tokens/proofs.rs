@@ -28,6 +28,8 @@ struct UsedProofs {
     by_key: HashMap<[u8; 16], usize>,
     /// The time at which the window began.
     since: i64,
+    /// The time such that every used proof that was issued then or later is remembered.
+    complete_since: i64,
 }
 
 /// The reason why a request with a proof is refused.
@@ -35,6 +37,8 @@ pub(super) enum BadProof {
     Refused(ProofRefusal),
     /// There is no room to remember another proof.
     Full,
+    /// The clock was set back, and it is not known whether the proof was used before.
+    ClockSetBack,
 }
 
 impl From<ProofRefusal> for BadProof {
@@ -45,8 +49,7 @@ impl From<ProofRefusal> for BadProof {
 
 impl Proofs {
     pub(super) fn new() -> Self {
-        let used = UsedProofs { young: HashSet::new(), old: HashSet::new(), by_key: HashMap::new(), since: i64::MIN };
-        Self { public_url: None, nonces: None, used: Mutex::new(used) }
+        Self { public_url: None, nonces: None, used: Mutex::new(UsedProofs::new()) }
     }
 
     /// Checks the proof of a request whose token has this hash, and is bound to the key with this thumbprint.
@@ -87,26 +90,36 @@ impl Proofs {
             return Err(ProofRefusal::Signature.into());
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.remember(&thumbprint, proof.id.as_bytes(), now, MAX_PROOFS)
+        used.remember(&thumbprint, proof.id.as_bytes(), proof.issued, now, MAX_PROOFS)
     }
 }
 
 impl UsedProofs {
-    /// Remembers a proof, unless it was used before.
-    fn remember(&mut self, key: &[u8; 32], id: &[u8], now: i64, max: usize) -> Result<(), BadProof> {
-        // A proof is accepted during one window at most, so one that was used is in this window or the one before.
-        let age = now.saturating_sub(self.since);
-        if !(0..WINDOW).contains(&age) {
+    fn new() -> Self {
+        let (young, old, by_key) = (HashSet::new(), HashSet::new(), HashMap::new());
+        Self { young, old, by_key, since: i64::MIN, complete_since: i64::MIN }
+    }
+
+    /// Remembers a proof that was issued at a time which is accepted now, unless it was used before.
+    fn remember(&mut self, key: &[u8; 32], id: &[u8], issued: i64, now: i64, max: usize) -> Result<(), BadProof> {
+        // Only time that has passed begins a new window. `now` can be earlier than the beginning of this one: another
+        // request has begun it since this one looked at the clock, or the clock was set back. What was used then can be
+        // accepted again, so nothing is forgotten.
+        if now.saturating_sub(self.since) >= WINDOW {
+            // The proofs that are forgotten were used before the window that becomes the old one.
+            self.complete_since = self.since.saturating_add(PROOF_LEEWAY);
             self.old = std::mem::take(&mut self.young);
-            if !(0..2 * WINDOW).contains(&age) {
-                self.old.clear();
-            }
             self.by_key.clear();
             self.since = now;
         }
         let proof = first_half(&sha256(&[&key[..], id].concat()));
         if self.young.contains(&proof) || self.old.contains(&proof) {
             return Err(ProofRefusal::Replayed.into());
+        }
+        // While the clock goes forward, proofs that were issued so long ago are too old. Whether one was used before is
+        // not known, so it must not be accepted again when the clock was set back.
+        if issued < self.complete_since {
+            return Err(BadProof::ClockSetBack);
         }
         // A proof that is not remembered could be used again, so none is accepted when there is no room. One key can
         // take only a part of the room.
@@ -149,55 +162,110 @@ const KEY_SHARE: usize = 4;
 mod tests {
     use super::*;
 
-    fn used() -> UsedProofs {
-        UsedProofs { young: HashSet::new(), old: HashSet::new(), by_key: HashMap::new(), since: i64::MIN }
-    }
-
     fn outcome(result: Result<(), BadProof>) -> &'static str {
         match result {
             Ok(()) => "good",
             Err(BadProof::Refused(ProofRefusal::Replayed)) => "replayed",
             Err(BadProof::Refused(_)) => "refused",
             Err(BadProof::Full) => "full",
+            Err(BadProof::ClockSetBack) => "set back",
         }
     }
 
     #[test]
     fn a_proof_is_good_once_for_as_long_as_its_time_is_accepted() {
-        let mut used = used();
-        let mut remember = |id: &str, now| outcome(used.remember(&[1; 32], id.as_bytes(), now, 100));
-        assert_eq!(remember("a", 1000), "good");
+        let mut used = UsedProofs::new();
+        let mut remember = |id: &str, issued, now| outcome(used.remember(&[1; 32], id.as_bytes(), issued, now, 100));
+        // From the future, so that it is accepted for the longest time.
+        assert_eq!(remember("a", 1005, 1000), "good");
         for now in [1000, 1001, 1064, 1065] {
-            assert_eq!(remember("a", now), "replayed", "{now}");
+            assert_eq!(remember("a", 1005, now), "replayed", "{now}");
         }
-        assert_eq!(remember("b", 1066), "good");
-        assert_eq!(remember("b", 1066 + WINDOW), "replayed", "in the window before");
-        assert_eq!(remember("a", 1066 + WINDOW), "good", "its time is over, so its claims refuse it");
-        assert_eq!(remember("c", 500), "good", "the clock was set back");
+        assert_eq!(remember("b", 1066, 1066), "good");
+        assert_eq!(remember("b", 1066, 1066 + MAX_PROOF_AGE), "replayed");
+        assert_eq!(remember("c", 1006, 1066), "good", "as old as a proof may be");
+    }
+
+    #[test]
+    fn a_request_that_was_late_does_not_make_the_server_forget() {
+        let mut used = UsedProofs::new();
+        let mut remember = |id: &str, issued, now| outcome(used.remember(&[1; 32], id.as_bytes(), issued, now, 100));
+        assert_eq!(remember("a", 1050, 1000), "good");
+        assert_eq!(remember("b", 1050, 1064), "good");
+        assert_eq!(remember("c", 1065, 1065), "good", "the next window");
+        assert_eq!(remember("d", 1063, 1063), "good", "it has looked at the clock before");
+        assert_eq!(remember("d", 1063, 1065), "replayed");
+        for id in ["a", "b"] {
+            assert_eq!(remember(id, 1050, 1066), "replayed", "{id}");
+        }
+    }
+
+    #[test]
+    fn no_proof_is_accepted_again_when_the_clock_was_set_back_by_any_time() {
+        let (start, end) = (1_000_000, 1_001_000);
+        for back in [1, 30, 60, 61, 65, 130, 1000, 100_000] {
+            let mut used = UsedProofs::new();
+            let mut remember =
+                |issued: i64, now| outcome(used.remember(&[1; 32], &issued.to_be_bytes(), issued, now, 100));
+            // Proofs from the future, which are accepted for the longest time.
+            for now in (start..end).step_by(10) {
+                assert_eq!(remember(now + PROOF_LEEWAY, now), "good");
+            }
+            // Each second, every proof whose time is accepted is sent again.
+            for now in (end - back..end + 200).take(1500) {
+                for issued in now - MAX_PROOF_AGE..=now + PROOF_LEEWAY {
+                    let is_used = issued % 10 == PROOF_LEEWAY && (start..end).contains(&(issued - PROOF_LEEWAY));
+                    if is_used {
+                        assert_ne!(remember(issued, now), "good", "{issued} at {now}, set back by {back}");
+                    }
+                }
+            }
+            assert_eq!(remember(end + 200, end + 200), "good", "the clock has caught up");
+        }
+    }
+
+    #[test]
+    fn new_proofs_are_accepted_when_the_clock_was_set_back_by_seconds() {
+        let mut used = UsedProofs::new();
+        let mut remember = |now: i64| outcome(used.remember(&[1; 32], &now.to_be_bytes(), now, now, 100));
+        for now in (1000..2000).step_by(20) {
+            assert_eq!((remember(now), remember(now - 50)), ("good", "good"), "{now}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_forward_and_back_brings_no_proof_back() {
+        let mut used = UsedProofs::new();
+        let mut remember = |id: &str, now| outcome(used.remember(&[1; 32], id.as_bytes(), now, now, 100));
+        assert_eq!(remember("a", 1000), "good");
+        assert_eq!(remember("b", 1_000_000), "good");
+        assert_eq!(remember("a", 1000), "replayed");
+        assert_eq!(remember("c", 2_000_000), "good");
+        assert_eq!(remember("a", 1000), "set back");
     }
 
     #[test]
     fn another_key_may_use_the_same_id() {
-        let mut used = used();
-        assert_eq!(outcome(used.remember(&[1; 32], b"a", 1, 100)), "good");
-        assert_eq!(outcome(used.remember(&[2; 32], b"a", 1, 100)), "good");
+        let mut used = UsedProofs::new();
+        assert_eq!(outcome(used.remember(&[1; 32], b"a", 1, 1, 100)), "good");
+        assert_eq!(outcome(used.remember(&[2; 32], b"a", 1, 1, 100)), "good");
     }
 
     #[test]
     fn without_room_nothing_is_accepted_and_one_key_cannot_take_all_room() {
-        let mut used = used();
+        let mut used = UsedProofs::new();
         let mut accepted = 0;
         for id in 0..100_u8 {
-            accepted += usize::from(used.remember(&[1; 32], &[id], 1, 100).is_ok());
+            accepted += usize::from(used.remember(&[1; 32], &[id], 1, 1, 100).is_ok());
         }
         assert_eq!(accepted, 100 / KEY_SHARE);
         for key in 2..=5_u8 {
             for id in 0..100_u8 {
-                accepted += usize::from(used.remember(&[key; 32], &[id], 1, 100).is_ok());
+                accepted += usize::from(used.remember(&[key; 32], &[id], 1, 1, 100).is_ok());
             }
         }
         assert_eq!((accepted, used.young.len()), (100, 100));
-        assert_eq!(outcome(used.remember(&[9; 32], b"a", 1, 100)), "full");
-        assert_eq!(outcome(used.remember(&[9; 32], b"a", 1 + WINDOW, 100)), "good");
+        assert_eq!(outcome(used.remember(&[9; 32], b"a", 1, 1, 100)), "full");
+        assert_eq!(outcome(used.remember(&[9; 32], b"a", 1 + WINDOW, 1 + WINDOW, 100)), "good");
     }
 }
