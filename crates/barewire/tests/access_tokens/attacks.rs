@@ -161,7 +161,7 @@ async fn nothing_of_a_token_is_logged() {
     assert_eq!(scene.site.whoami(&good).await.status(), 200);
     scene.issuer.state().status = 500;
     tokio::time::sleep(std::time::Duration::from_millis(5100)).await;
-    assert_eq!(scene.site.whoami(&unknown).await.status(), 401);
+    assert_eq!(scene.site.whoami(&unknown).await.status(), 503);
     let text = log.text();
     assert!(text.contains("cannot be fetched") && text.contains("stay in use"), "there is something to log: {text}");
     for token in [&good, &unknown] {

@@ -50,6 +50,66 @@ async fn invented_key_names_do_not_make_the_server_fetch_again_and_again() {
     assert_eq!(other.state().requests.len(), 0);
 }
 
+/// Some issuers write no key names into their tokens.
+#[tokio::test]
+async fn a_new_key_is_noticed_although_tokens_name_no_key() {
+    let (old, issuer) = issuer_with_key().await;
+    let new = SigningKey::p256();
+    let site = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE)).await;
+    let token = |key: &SigningKey| key.token(&json!({"alg": "ES256"}), &issuer.claims(RESOURCE));
+    assert_eq!(site.whoami(&token(&old)).await.status(), 200);
+    issuer.state().keys = vec![new.jwk()];
+    let start = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(site.whoami(&token(&SigningKey::p256())).await.status(), 401);
+    }
+    let most = 1 + usize::try_from(start.elapsed().as_secs() / 5).expect("small");
+    assert!(issuer.count("/keys") <= most, "{} fetches", issuer.count("/keys"));
+    tokio::time::sleep(NEXT_ATTEMPT).await;
+    assert_eq!(site.whoami(&token(&new)).await.status(), 200);
+    assert_eq!(site.whoami(&token(&old)).await.status(), 401);
+}
+
+#[tokio::test]
+async fn a_token_with_an_unknown_key_gets_503_while_the_keys_cannot_be_fetched() {
+    let (old, issuer) = issuer_with_key().await;
+    let new = SigningKey::p256();
+    let site = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE)).await;
+    let claims = issuer.claims(RESOURCE);
+    let known = old.token(&json!({"alg": "ES256", "kid": "k1"}), &claims);
+    assert_eq!(site.whoami(&known).await.status(), 200);
+    issuer.state().keys.push(new.named("k2"));
+    issuer.state().status = 503;
+    let (start, before) = (Instant::now(), issuer.state().requests.len());
+    tokio::time::sleep(NEXT_ATTEMPT).await;
+    let new_tokens =
+        [json!({"alg": "ES256", "kid": "k2"}), json!({"alg": "ES256"})].map(|head| new.token(&head, &claims));
+    for number in 0..20 {
+        for token in &new_tokens {
+            let answer = site.whoami(token).await;
+            assert_eq!((answer.status(), answer.head.get("retry-after")), (503, Some("1")), "{answer:?}");
+            assert_eq!(answer.head.get("www-authenticate"), None, "another token would not help");
+        }
+        // It was not seen before, but its key is known.
+        let mut claims = claims.clone();
+        claims["jti"] = number.into();
+        for header in [json!({"alg": "ES256", "kid": "k1"}), json!({"alg": "ES256"})] {
+            assert_eq!(site.whoami(&old.token(&header, &claims)).await.status(), 200);
+        }
+        assert_eq!(site.whoami(&known).await.status(), 200);
+        let forged = new.token(&json!({"alg": "ES256", "kid": "k1"}), &claims);
+        assert_eq!(site.whoami(&forged).await.status(), 401, "this key is known, and has not signed it");
+    }
+    // Each attempt asks two places for metadata.
+    let most = 2 * usize::try_from(start.elapsed().as_secs() / 5).expect("small");
+    assert!(issuer.state().requests.len() - before <= most, "{:?}", issuer.state().requests);
+    issuer.state().status = 200;
+    tokio::time::sleep(NEXT_ATTEMPT).await;
+    for token in &new_tokens {
+        assert_eq!(site.whoami(token).await.status(), 200, "the issuer is back");
+    }
+}
+
 #[tokio::test]
 async fn without_keys_the_answer_is_try_again_later() {
     let log = Log::default();

@@ -6,6 +6,9 @@
 //! | older than ten minutes | is checked with them; new ones are fetched in the background | waits for new ones |
 //! | younger | is checked with them | waits for new ones, unless they were fetched in the last seconds |
 //!
+//! A token has an unknown key if none of the keys has signed it, and it names another one or none. If new keys cannot
+//! be fetched, it gets 503, because it may be good. Tokens with a known key are accepted meanwhile.
+//!
 //! So a client with invented key names makes the server fetch at most once in some seconds, and an issuer that is away
 //! for some hours does not matter.
 
@@ -41,6 +44,8 @@ struct KeyState {
     /// The time at which the last attempt to fetch keys began, and then that at which it ended: requests that have waited
     /// for it make none of their own, even if it took long.
     attempted: Option<Instant>,
+    /// Whether the last attempt has failed.
+    has_failed: bool,
 }
 
 /// The keys of an issuer.
@@ -50,13 +55,13 @@ pub(super) struct IssuerKeys {
     pub(super) version: u64,
 }
 
-/// The keys could not be fetched, and there are none that could be used.
+/// The keys could not be fetched, and the token cannot be checked with those that are known.
 #[derive(Debug)]
 pub(super) struct NoKeys;
 
 impl Issuer {
     pub(super) fn new(name: String) -> Self {
-        let keys = Mutex::new(KeyState { keys: None, fetched: None, attempted: None });
+        let keys = Mutex::new(KeyState { keys: None, fetched: None, attempted: None, has_failed: false });
         Self {
             version: AtomicU64::new(0),
             name,
@@ -71,7 +76,7 @@ impl Issuer {
     /// Uses these keys until others are fetched. They never become old.
     pub(super) fn set_keys(&mut self, set: JwkSet) {
         let keys = Some(Arc::new(IssuerKeys { set, version: 1 }));
-        self.keys = Mutex::new(KeyState { keys, fetched: None, attempted: None });
+        self.keys = Mutex::new(KeyState { keys, fetched: None, attempted: None, has_failed: false });
         self.version = AtomicU64::new(1);
     }
 
@@ -84,20 +89,25 @@ impl Issuer {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Returns the keys to verify a token with, which names this key.
-    pub(super) async fn keys(self: &Arc<Self>, kid: Option<&str>) -> Result<Arc<IssuerKeys>, NoKeys> {
+    /// Returns the keys to verify a token with.
+    pub(super) async fn keys(self: &Arc<Self>) -> Result<Arc<IssuerKeys>, NoKeys> {
         let (keys, age) = self.current();
         let Some(keys) = keys.filter(|_| age < MAX_KEY_AGE) else {
             self.fetch().await;
             let (keys, age) = self.current();
             return keys.filter(|_| age < MAX_KEY_AGE).ok_or(NoKeys);
         };
-        if kid.is_some_and(|kid| !keys.set.knows(kid)) {
-            self.fetch().await;
-            return self.current().0.ok_or(NoKeys);
-        }
         self.refresh_old_keys();
         Ok(keys)
+    }
+
+    /// Fetches the keys for a token with an unknown key, unless that was tried in the last seconds. Returns `None` if
+    /// the issuer has no other keys than these.
+    pub(super) async fn newer_keys(self: &Arc<Self>, known: &IssuerKeys) -> Result<Option<Arc<IssuerKeys>>, NoKeys> {
+        self.fetch().await;
+        let state = self.state();
+        let newer = state.keys.clone().filter(|keys| keys.version != known.version);
+        if newer.is_none() && state.has_failed { Err(NoKeys) } else { Ok(newer) }
     }
 
     /// Fetches the keys in the background if they are old. Tokens that are remembered need it too: the key of one may have
@@ -132,7 +142,10 @@ impl Issuer {
         }
         self.state().attempted = Some(Instant::now());
         let fetched = self.fetch_keys().await;
-        self.state().attempted = Some(Instant::now());
+        {
+            let mut state = self.state();
+            (state.attempted, state.has_failed) = (Some(Instant::now()), fetched.is_err());
+        }
         match fetched {
             Ok(set) => {
                 let unsafe_keys =

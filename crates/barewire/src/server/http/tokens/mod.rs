@@ -33,7 +33,7 @@ use super::{AuthError, Authenticate, AuthenticateFuture, Principal, ProtectedRes
 use crate::client::http::Secret;
 use crate::headers::HeaderMapView;
 use introspection::{Answer, Introspection};
-use issuer::{Issuer, NoKeys};
+use issuer::{Issuer, IssuerKeys, NoKeys};
 use nonce::Nonces;
 use proofs::{BadProof, Proofs};
 use remembered::Remembered;
@@ -336,10 +336,23 @@ impl AccessTokens {
         // The claims come first, because a token that is not for this server is no reason to fetch keys.
         claims.check(form, &self.expected(now)).map_err(AuthError::invalid_because)?;
         let kid = jws.header.kid.as_deref();
-        let keys = self.issuer.keys(kid).await.map_err(|NoKeys| AuthError::unavailable())?;
         let algorithm = jws.header.algorithm;
-        let mut candidates = keys.set.candidates(algorithm, kid);
-        if !candidates.any(|key| is_signed_by(&key.key, algorithm, jws.signed, &jws.signature)) {
+        let is_signed = |keys: &IssuerKeys| {
+            let mut candidates = keys.set.candidates(algorithm, kid);
+            candidates.any(|key| is_signed_by(&key.key, algorithm, jws.signed, &jws.signature))
+        };
+        let unavailable = |NoKeys| AuthError::unavailable();
+        let mut keys = self.issuer.keys().await.map_err(unavailable)?;
+        let mut is_good = is_signed(&keys);
+        let may_be_newer = kid.is_none_or(|kid| !keys.set.knows(kid));
+        if !is_good
+            && may_be_newer
+            && let Some(newer) = self.issuer.newer_keys(&keys).await.map_err(unavailable)?
+        {
+            is_good = is_signed(&newer);
+            keys = newer;
+        }
+        if !is_good {
             return Err(AuthError::invalid_because("no key of its issuer has signed it"));
         }
         let until = claims.expires.unwrap_or(now).saturating_add(CLOCK_LEEWAY);
