@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use barewire::server::http::AccessTokens;
 use serde_json::json;
 
+use crate::eventually::eventually;
 use crate::issuer::{TestIssuer, issuer_with_key};
 use crate::keys::SigningKey;
 use crate::log::Log;
@@ -108,6 +109,29 @@ async fn a_token_with_an_unknown_key_gets_503_while_the_keys_cannot_be_fetched()
     for token in &new_tokens {
         assert_eq!(site.whoami(token).await.status(), 200, "the issuer is back");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_keep_new_keys_away() {
+    let (old, issuer) = issuer_with_key().await;
+    let new = SigningKey::p256();
+    let site = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE)).await;
+    let token = |key: &SigningKey, kid| key.token(&json!({"alg": "ES256", "kid": kid}), &issuer.claims(RESOURCE));
+    assert_eq!(site.whoami(&token(&old, "k1")).await.status(), 200);
+    issuer.state().keys = vec![new.named("k2")];
+    tokio::time::sleep(NEXT_ATTEMPT).await;
+    issuer.state().delay = Duration::from_millis(500);
+    let token = token(&new, "k2");
+    tokio::select! {
+        biased;
+        () = eventually("the keys are fetched", || issuer.count("/keys") == 2) => {}
+        answer = site.whoami(&token) => panic!("an answer: {answer:?}"),
+    }
+    issuer.state().delay = Duration::ZERO;
+    while site.whoami(&token).await.status() != 200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(issuer.count("/keys"), 2, "the fetch that the client began is enough");
 }
 
 #[tokio::test]

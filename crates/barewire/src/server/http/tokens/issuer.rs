@@ -33,7 +33,7 @@ pub(super) struct Issuer {
     /// The version of the current keys, to be read without the lock.
     version: AtomicU64,
     /// Held while the keys are fetched, so that many requests wait for one fetch.
-    fetching: tokio::sync::Mutex<()>,
+    fetching: Arc<tokio::sync::Mutex<()>>,
     pub(super) log: Log,
 }
 
@@ -68,7 +68,7 @@ impl Issuer {
             jwks_uri: None,
             roots: Vec::new(),
             keys,
-            fetching: tokio::sync::Mutex::default(),
+            fetching: Arc::default(),
             log: Log::default(),
         }
     }
@@ -133,13 +133,24 @@ impl Issuer {
         !is_fixed && state.attempted.is_none_or(|attempted| attempted.elapsed() >= MIN_FETCH_INTERVAL)
     }
 
-    /// Fetches the keys, unless that was tried in the last seconds.
-    async fn fetch(&self) {
-        let _fetching = self.fetching.lock().await;
+    /// Fetches the keys, unless that was tried in the last seconds. The fetch is a task of its own, which goes on if
+    /// the client that waits for it leaves: a client that came and left every few seconds would keep new keys away.
+    async fn fetch(self: &Arc<Self>) {
+        let fetching = Arc::clone(&self.fetching).lock_owned().await;
         // While this waited, another request may have fetched them.
         if !self.may_fetch() {
             return;
         }
+        let issuer = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            issuer.fetch_now().await;
+            drop(fetching);
+        });
+        // If the task did not end well, there are no new keys, which the caller sees.
+        let _ = task.await;
+    }
+
+    async fn fetch_now(&self) {
         self.state().attempted = Some(Instant::now());
         let fetched = self.fetch_keys().await;
         {
