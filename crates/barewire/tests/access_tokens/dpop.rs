@@ -150,6 +150,55 @@ async fn a_nonce_is_given_when_it_is_needed() {
     }
 }
 
+/// RFC 9449, section 8.2: otherwise each client would have a request refused every few minutes.
+#[tokio::test]
+async fn a_new_nonce_comes_with_a_response_before_the_old_one_ends() {
+    let (issuer_key, issuer) = issuer_with_key().await;
+    let site = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE).dpop_nonce(Some([7; 32]))).await;
+    let holder = Holder::new(&issuer_key, &issuer, SigningKey::p256());
+    let with_nonce = |nonce: &str| {
+        let mut claims = holder.claims();
+        claims["nonce"] = nonce.into();
+        holder.proof(&claims)
+    };
+    // The nonce of the period before. If a period begins meanwhile, it has ended, so the attempt is repeated.
+    let new_nonce = loop {
+        let answer = holder.send(&site, &with_nonce(&nonce_at(now() - 150))).await;
+        if answer.status() == 200 {
+            break answer.head.get("dpop-nonce").expect("a new nonce").to_owned();
+        }
+        assert!(challenges(&answer).contains("use_dpop_nonce"), "{answer:?}");
+    };
+    assert!([nonce_at(now()), nonce_at(now() - 150)].contains(&new_nonce), "{new_nonce}");
+    assert_eq!(holder.send(&site, &with_nonce(&new_nonce)).await.status(), 200);
+    // One that is new needs no other.
+    let given = loop {
+        let nonce = nonce_at(now());
+        let answer = holder.send(&site, &with_nonce(&nonce)).await;
+        assert_eq!(answer.status(), 200);
+        if nonce == nonce_at(now()) {
+            break answer.head.get("dpop-nonce").map(str::to_owned);
+        }
+    };
+    assert_eq!(given, None);
+    // The first proof of a client can be good.
+    let answer = site.ask(&[], "tools/list", json!({})).await;
+    let first = answer.head.get("dpop-nonce").expect("a nonce");
+    assert_eq!((answer.status(), holder.send(&site, &with_nonce(first)).await.status()), (401, 200));
+    // There are no nonces where none are needed.
+    let site = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE)).await;
+    for answer in [site.ask(&[], "tools/list", json!({})).await, holder.send(&site, &with_nonce(first)).await] {
+        assert_eq!(answer.head.get("dpop-nonce"), None);
+    }
+}
+
+/// Returns the nonce that a server with the key of these tests gives at a time.
+fn nonce_at(time: i64) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &[7; 32]);
+    let tag = ring::hmac::sign(&key, &time.div_euclid(150).to_be_bytes());
+    base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, &tag.as_ref()[..16])
+}
+
 #[tokio::test]
 async fn tokens_can_be_required_to_be_bound() {
     let (issuer_key, issuer) = issuer_with_key().await;

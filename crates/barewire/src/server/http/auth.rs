@@ -4,6 +4,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::OnceLock;
 
 use barewire_proto::auth::server::{Challenges, Credentials, Scheme, credentials};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -69,6 +70,27 @@ pub struct RequestHead<'a> {
     pub uri: &'a Uri,
     /// All headers.
     pub headers: &'a HeaderMap,
+    /// The headers that the check adds to the response of a request that it accepts.
+    #[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only checks of access tokens add headers"))]
+    pub(super) response: &'a AddedHeaders,
+}
+
+/// Headers of a response that are known before it is.
+#[derive(Debug, Default)]
+pub(super) struct AddedHeaders(OnceLock<(HeaderName, HeaderValue)>);
+
+impl AddedHeaders {
+    /// Adds a header. There is room for one.
+    #[cfg(feature = "oauth")]
+    pub(super) fn add(&self, name: HeaderName, value: HeaderValue) {
+        let _ = self.0.set((name, value));
+    }
+
+    pub(super) fn add_to(self, headers: &mut HeaderMap) {
+        if let Some((name, value)) = self.0.into_inner() {
+            headers.insert(name, value);
+        }
+    }
 }
 
 /// The refusal of a request whose sender is not authenticated or not allowed.

@@ -6,18 +6,21 @@ use http::header::WWW_AUTHENTICATE;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, StatusCode, Uri};
 
+use super::auth::AddedHeaders;
 use super::endpoint::HttpEndpoint;
 use super::response::{Refusal, refusal};
 use super::{AuthError, Principal, RequestHead};
 
-/// Identifies the sender of a request. Returns `None` if the server has no authentication.
+/// Identifies the sender of a request. Returns `None` if the server has no authentication. `response` takes what the
+/// response must have besides.
 pub(super) async fn authenticate(
     endpoint: &HttpEndpoint,
     head: &http::request::Parts,
+    response: &AddedHeaders,
 ) -> Result<Option<Principal>, Refusal> {
     let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
     let uri = absolute_uri(&head.uri, &head.headers, endpoint.scheme);
-    let request_head = RequestHead { method: &head.method, uri: &uri, headers: &head.headers };
+    let request_head = RequestHead { method: &head.method, uri: &uri, headers: &head.headers, response };
     match authenticate.authenticate(&request_head).await {
         Ok(principal) => Ok(Some(principal)),
         Err(error) => Err(auth_refusal(endpoint, &error, None)),

@@ -12,6 +12,7 @@ use barewire_proto::mcp::Era;
 use http::{Request, Response, StatusCode};
 
 use super::Principal;
+use super::auth::AddedHeaders;
 use super::body::Body;
 use super::endpoint::HttpEndpoint;
 use super::get::open_stream;
@@ -65,11 +66,14 @@ impl HttpService {
             }
             let body = std::pin::pin!(body);
             let mut measure = RequestMeasure::begin(endpoint.monitoring.metrics());
-            let mut response = respond(&endpoint, &head, body, from, &mut measure).await;
+            let added = AddedHeaders::default();
+            let mut response = respond(&endpoint, &head, body, from, &mut measure, &added).await;
             if measure.is_on() {
                 end_measure(measure, &mut response);
             }
-            Ok(response.unwrap_or_else(|refusal| *refusal))
+            let mut response = response.unwrap_or_else(|refusal| *refusal);
+            added.add_to(response.headers_mut());
+            Ok(response)
         })
     }
 }
@@ -106,6 +110,7 @@ async fn respond<B>(
     body: Pin<&mut B>,
     from: Arc<Sender>,
     measure: &mut RequestMeasure,
+    added: &AddedHeaders,
 ) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body,
@@ -123,7 +128,7 @@ where
     }
     let verb = admit(head.method.as_str(), target, &headers, &endpoint.access, endpoint.supported());
     let verb = verb.map_err(refusal)?;
-    let principal = authenticate(endpoint, head).await?;
+    let principal = authenticate(endpoint, head, added).await?;
     let sender = principal.as_ref().map_or(from, |principal| endpoint.senders.principal(principal));
     match verb {
         Verb::Post => post(endpoint, &headers, body, principal, &sender, measure).await,
@@ -168,7 +173,7 @@ async fn monitor(
     if let MonitoringRequest::Metrics(_) = request {
         let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
         endpoint.access.check(target, &HeaderMapView(&head.headers)).map_err(refusal)?;
-        let principal = authenticate(endpoint, head).await?;
+        let principal = authenticate(endpoint, head, &AddedHeaders::default()).await?;
         scopes::check_base(endpoint, principal.as_ref()).map_err(|error| auth_refusal(endpoint, &error, None))?;
     }
     monitoring::check_method(&head.method)?;

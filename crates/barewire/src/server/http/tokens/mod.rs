@@ -26,7 +26,7 @@ use barewire_proto::auth::server::{
     Claims, ClaimsRefusal, Confirmation, Credentials, DpopUse, ExpectedClaims, JwkSet, Jws, ProofRefusal, Scheme,
     ScopeHierarchy, TokenForm, credentials, is_secure_url, metadata_urls, normal_url,
 };
-use http::{HeaderName, HeaderValue};
+use http::HeaderName;
 
 use super::principal::ChallengeStyle;
 use super::{AuthError, Authenticate, AuthenticateFuture, Principal, ProtectedResource, RequestHead};
@@ -34,7 +34,7 @@ use crate::client::http::Secret;
 use crate::headers::HeaderMapView;
 use introspection::{Answer, Introspection};
 use issuer::{Issuer, IssuerKeys, NoKeys};
-use nonce::Nonces;
+use nonce::{NonceAge, Nonces};
 use proofs::{BadProof, Proofs};
 use remembered::Remembered;
 use verify::{is_signed_by, sha256};
@@ -163,7 +163,8 @@ impl AccessTokens {
     }
 
     /// Requires that a DPoP proof contains a nonce of this server, so that a proof cannot be made in advance. A client
-    /// gets the nonce with a refused request, every few minutes. Servers behind one URL need the same key.
+    /// gets its first nonce with a refused request, and new ones with responses, every few minutes. Servers behind one
+    /// URL need the same key.
     #[must_use]
     pub fn dpop_nonce(mut self, key: Option<[u8; 32]>) -> Self {
         self.proofs.nonces = match key {
@@ -268,7 +269,8 @@ impl AccessTokens {
     fn credentials<'a>(&self, headers: &'a HeaderMapView<'_>) -> Result<Credentials<'a>, AuthError> {
         let repeated = || AuthError::invalid_because("there is more than one Authorization header");
         let given = credentials(headers).map_err(|_| self.refused(repeated(), None))?;
-        given.ok_or_else(|| self.refused(AuthError::unauthorized(), None))
+        // With the nonce, the first proof of a client is good.
+        given.ok_or_else(|| self.refused(self.with_nonce(AuthError::unauthorized(), unix_now()), None))
     }
 
     /// Adds to a refusal what its challenge needs.
@@ -430,7 +432,13 @@ impl AccessTokens {
                 ));
             }
             (Scheme::Dpop, _) => match self.proofs.check(head, hash, bound_to, now) {
-                Ok(()) => return Ok(()),
+                Ok(age) => {
+                    // RFC 9449, section 8.2: a new nonce can come with any response. So no request is refused for it.
+                    if let (Some(NonceAge::Ending), Some(nonce)) = (age, self.proofs.nonce(now)) {
+                        head.response.add(DPOP_NONCE, nonce);
+                    }
+                    return Ok(());
+                }
                 Err(BadProof::Full) => return Err(AuthError::unavailable()),
                 Err(BadProof::ClockSetBack) => {
                     self.issuer
@@ -442,13 +450,18 @@ impl AccessTokens {
             },
         };
         let error = AuthError::invalid_token().error(refusal.error(), refusal);
-        Err(match (&self.proofs.nonces, refusal) {
-            (Some(nonces), ProofRefusal::UseNonce) => {
-                let nonce = HeaderValue::try_from(nonces.at(now)).expect("Base64 is a valid header value");
-                error.header(DPOP_NONCE, nonce)
-            }
+        Err(match refusal {
+            ProofRefusal::UseNonce => self.with_nonce(error, now),
             _ => error,
         })
+    }
+
+    /// Adds the nonce that a proof needs to a refusal.
+    fn with_nonce(&self, error: AuthError, now: i64) -> AuthError {
+        match self.proofs.nonce(now) {
+            Some(nonce) if self.dpop != DpopUse::Unused => error.header(DPOP_NONCE, nonce),
+            _ => error,
+        }
     }
 }
 

@@ -10,6 +10,15 @@ pub(super) struct Nonces {
     key: hmac::Key,
 }
 
+/// The age of a nonce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NonceAge {
+    /// It is the one that is given now.
+    Current,
+    /// It is valid for the rest of this period.
+    Ending,
+}
+
 impl Nonces {
     /// Creates nonces with this key. Servers with the same key accept each other's nonces.
     pub(super) fn with_key(key: &[u8; 32]) -> Self {
@@ -28,10 +37,15 @@ impl Nonces {
         self.of_period(now.div_euclid(NONCE_PERIOD))
     }
 
-    /// Whether the nonce is the one of this period, or the one of the period before.
-    pub(super) fn is_valid(&self, nonce: &str, now: i64) -> bool {
+    /// Returns the age of a nonce that is valid: the one of this period, or the one of the period before.
+    pub(super) fn age(&self, nonce: &str, now: i64) -> Option<NonceAge> {
         let period = now.div_euclid(NONCE_PERIOD);
-        [period, period - 1].iter().any(|period| self.of_period(*period).as_bytes().ct_eq(nonce.as_bytes()).into())
+        let is_of = |period| self.of_period(period).as_bytes().ct_eq(nonce.as_bytes()).into();
+        match (is_of(period), is_of(period - 1)) {
+            (true, _) => Some(NonceAge::Current),
+            (false, true) => Some(NonceAge::Ending),
+            (false, false) => None,
+        }
     }
 
     fn of_period(&self, period: i64) -> String {
@@ -40,7 +54,8 @@ impl Nonces {
     }
 }
 
-/// The time in seconds for which one nonce is given. A client learns a new one with one refused request.
+/// The time in seconds for which one nonce is given. A client that sends a request in each period is given the next one
+/// with a response; another one learns it with a refused request.
 const NONCE_PERIOD: i64 = 150;
 
 /// The number of bytes of a nonce: enough that it cannot be guessed.
@@ -55,13 +70,19 @@ mod tests {
         let nonces = Nonces::with_key(&[7; 32]);
         let nonce = nonces.at(1_000_000);
         let start = 1_000_000_i64.div_euclid(NONCE_PERIOD) * NONCE_PERIOD;
-        for (now, is_valid) in
-            [(start, true), (start + 2 * NONCE_PERIOD - 1, true), (start + 2 * NONCE_PERIOD, false), (start - 1, false)]
-        {
-            assert_eq!(nonces.is_valid(&nonce, now), is_valid, "{now}");
+        let (end, ended) = (start + NONCE_PERIOD, start + 2 * NONCE_PERIOD);
+        for (now, age) in [
+            (start - 1, None),
+            (start, Some(NonceAge::Current)),
+            (end - 1, Some(NonceAge::Current)),
+            (end, Some(NonceAge::Ending)),
+            (ended - 1, Some(NonceAge::Ending)),
+            (ended, None),
+        ] {
+            assert_eq!(nonces.age(&nonce, now), age, "{now}");
         }
-        assert!(!nonces.is_valid("", start) && !nonces.is_valid("x", start));
-        assert!(!Nonces::with_key(&[8; 32]).is_valid(&nonce, start));
-        assert!(Nonces::random().is_some_and(|other| !other.is_valid(&nonce, start)));
+        assert!(nonces.age("", start).is_none() && nonces.age("x", start).is_none());
+        assert!(Nonces::with_key(&[8; 32]).age(&nonce, start).is_none());
+        assert!(Nonces::random().is_some_and(|other| other.age(&nonce, start).is_none()));
     }
 }

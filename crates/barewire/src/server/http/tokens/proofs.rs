@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use barewire_proto::auth::server::{NonceState, Proof, ProofExpectations, ProofRefusal, base64url, normal_url};
 use barewire_proto::http::single;
+use http::HeaderValue;
 
-use super::nonce::Nonces;
+use super::nonce::{NonceAge, Nonces};
 use super::verify::{is_signed_by, sha256};
 use crate::headers::HeaderMapView;
 use crate::server::http::RequestHead;
@@ -52,14 +53,15 @@ impl Proofs {
         Self { public_url: None, nonces: None, used: Mutex::new(UsedProofs::new()) }
     }
 
-    /// Checks the proof of a request whose token has this hash, and is bound to the key with this thumbprint.
+    /// Checks the proof of a request whose token has this hash, and is bound to the key with this thumbprint. Returns
+    /// the age of its nonce, if it needs one.
     pub(super) fn check(
         &self,
         head: &RequestHead<'_>,
         token_hash: &[u8; 32],
         bound_to: &str,
         now: i64,
-    ) -> Result<(), BadProof> {
+    ) -> Result<Option<NonceAge>, BadProof> {
         let headers = HeaderMapView(head.headers);
         let text = single(&headers, "dpop").map_err(|_| ProofRefusal::Repeated)?.ok_or(ProofRefusal::Missing)?;
         let proof = Proof::parse(text)?;
@@ -68,12 +70,14 @@ impl Proofs {
             Some(url) => url.clone(),
             None => normal_url(&head.uri.to_string()).ok_or(ProofRefusal::Url)?,
         };
-        let nonce = match &self.nonces {
-            None => NonceState::NotRequired,
-            Some(nonces) if proof.nonce.as_deref().is_some_and(|nonce| nonces.is_valid(nonce, now)) => {
-                NonceState::Valid
-            }
-            Some(_) => NonceState::Stale,
+        let age = match &self.nonces {
+            Some(nonces) => proof.nonce.as_deref().and_then(|nonce| nonces.age(nonce, now)),
+            None => None,
+        };
+        let nonce = match (&self.nonces, age) {
+            (None, _) => NonceState::NotRequired,
+            (Some(_), Some(NonceAge::Current | NonceAge::Ending)) => NonceState::Valid,
+            (Some(_), None) => NonceState::Stale,
         };
         let (token_hash, shown) = (base64url(token_hash), base64url(&thumbprint));
         let expected = ProofExpectations::new(head.method.as_str(), &url, &token_hash)
@@ -90,7 +94,14 @@ impl Proofs {
             return Err(ProofRefusal::Signature.into());
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.remember(&thumbprint, proof.id.as_bytes(), proof.issued, now, MAX_PROOFS)
+        used.remember(&thumbprint, proof.id.as_bytes(), proof.issued, now, MAX_PROOFS)?;
+        Ok(age)
+    }
+
+    /// Returns the nonce to give to a client now, if proofs need one.
+    pub(super) fn nonce(&self, now: i64) -> Option<HeaderValue> {
+        let nonce = self.nonces.as_ref()?.at(now);
+        Some(HeaderValue::try_from(nonce).expect("Base64 is a valid header value"))
     }
 }
 
