@@ -1,6 +1,7 @@
 //! Implements the `Headers` trait of `barewire_proto::http` for `http::HeaderMap`.
 
 use barewire_proto::http::{Headers, header};
+use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// A borrowed header map that implements [`Headers`].
@@ -17,6 +18,23 @@ impl Headers for HeaderMapView<'_> {
         values.iter().map(HeaderValue::as_bytes)
     }
 }
+
+/// Marks the headers that identify the sender of a request, so that `Debug` shows no values of them.
+pub(crate) fn hide_secrets(headers: &mut HeaderMap) {
+    for name in &SECRET_HEADERS {
+        if let Entry::Occupied(mut values) = headers.entry(name) {
+            values.iter_mut().for_each(|value| value.set_sensitive(true));
+        }
+    }
+}
+
+/// The names of the headers whose values are secrets, or were made with one.
+static SECRET_HEADERS: [HeaderName; 4] = [
+    http::header::AUTHORIZATION,
+    http::header::PROXY_AUTHORIZATION,
+    http::header::COOKIE,
+    HeaderName::from_static("dpop"),
+];
 
 /// The names of the headers that are read for every request.
 static COMMON_HEADERS: [HeaderName; 9] = [

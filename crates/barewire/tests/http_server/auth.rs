@@ -1,5 +1,7 @@
 //! Authentication: the principal that handlers see, and the refusals.
 
+use std::sync::{Arc, Mutex};
+
 use barewire::server::http::{
     AuthError, Authenticate, AuthenticateFuture, BearerTokens, Principal, ProtectedResource, RequestHead,
 };
@@ -130,6 +132,41 @@ impl Authenticate for Proof {
             }
         })
     }
+}
+
+/// Writes down what `Debug` shows of each head.
+struct Shown(Arc<Mutex<String>>);
+
+impl Authenticate for Shown {
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
+        *self.0.lock().expect("no panic") += &format!("{head:?} {:?} {:#?}", head.headers, head.headers);
+        Box::pin(async { Err(AuthError::unauthorized()) })
+    }
+}
+
+#[tokio::test]
+async fn debug_output_of_a_head_has_no_secrets() {
+    let shown = Arc::new(Mutex::new(String::new()));
+    let site = TestSite::of(test_server().0.http().authenticate(Shown(Arc::clone(&shown)))).await;
+    let headers = [
+        "Host: localhost",
+        "Content-Type: application/json",
+        ACCEPT,
+        "Authorization: Bearer hunter2",
+        "Authorization: DPoP hunter2",
+        "DPoP: hunter2",
+        "Cookie: a=hunter2",
+        "Proxy-Authorization: Basic hunter2",
+    ];
+    for first in ["POST /mcp", "GET /mcp", "DELETE /mcp"] {
+        let mut wire = site.connect().await;
+        let headers: Vec<&str> = headers.iter().copied().chain(["Mcp-Session-Id: s"]).collect();
+        wire.request(first, &headers, if first.starts_with("POST") { "{}" } else { "" }).await;
+        assert_eq!(wire.answer().await.status(), 401, "{first}");
+    }
+    let shown = shown.lock().expect("no panic");
+    assert!(shown.contains("authorization") && shown.contains("application/json"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 #[tokio::test]

@@ -59,8 +59,8 @@ pub trait Authenticate: Send + Sync + 'static {
 /// The future of a running check.
 pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, AuthError>> + Send + 'a>>;
 
-/// The head of a request.
-#[derive(Debug, Clone, Copy)]
+/// The head of a request. `Debug` shows no query and no values of headers, because a client can have a secret there.
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct RequestHead<'a> {
     /// The HTTP method: `POST`, `GET` or `DELETE`.
@@ -68,11 +68,23 @@ pub struct RequestHead<'a> {
     /// The URI with scheme and host. If the request line has no host, the host is that of the `Host` header, and the
     /// scheme is `http`, or `https` with [`HttpBuilder::behind_tls`](super::HttpBuilder::behind_tls).
     pub uri: &'a Uri,
-    /// All headers.
+    /// All headers. The values of `Authorization`, `DPoP` and `Cookie` are marked as sensitive, so `Debug` does not
+    /// show them.
     pub headers: &'a HeaderMap,
     /// The headers that the check adds to the response of a request that it accepts.
     #[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only checks of access tokens add headers"))]
     pub(super) response: &'a AddedHeaders,
+}
+
+impl fmt::Debug for RequestHead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("RequestHead")
+            .field("method", self.method)
+            .field("path", &self.uri.path())
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Headers of a response that are known before it is.

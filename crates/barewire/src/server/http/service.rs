@@ -25,7 +25,7 @@ use super::response::{Refusal, empty_response, json_response, refusal};
 use super::scopes;
 use super::sender::Sender;
 use super::session::SessionUse;
-use crate::headers::HeaderMapView;
+use crate::headers::{HeaderMapView, hide_secrets};
 
 /// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other HTTP server that
 /// accepts tower services.
@@ -60,7 +60,8 @@ impl HttpService {
     {
         let endpoint = Arc::clone(&self.0);
         Box::pin(async move {
-            let (head, body) = request.into_parts();
+            let (mut head, body) = request.into_parts();
+            hide_secrets(&mut head.headers);
             if let Some(request) = endpoint.monitoring.at(head.uri.path()) {
                 return Ok(monitor(&endpoint, &head, request).await.unwrap_or_else(|refusal| *refusal));
             }
