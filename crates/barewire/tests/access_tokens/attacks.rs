@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::issuer::{TestIssuer, now};
 use crate::keys::{SigningKey, hmac_token, unsigned};
 use crate::log::Log;
-use crate::wire::{ACCEPT, Wire};
-use crate::{RESOURCE, Site, challenges};
+use crate::wire::{ACCEPT, HttpResponse, Wire, call};
+use crate::{RESOURCE, Site, challenges, text};
 
 /// The issuer's keys: an RSA key and a P-256 key, as most issuers have them while they change over.
 struct Scene {
@@ -172,4 +172,32 @@ async fn nothing_of_a_token_is_logged() {
         !format!("{:?}", AccessTokens::introspected("https://a.example", RESOURCE, "me", "hunter2"))
             .contains("hunter2")
     );
+}
+
+/// RFC 9068, section 5: the id of a client can be the subject of a user.
+#[tokio::test]
+async fn a_client_with_the_name_of_a_user_is_somebody_else() {
+    let scene = Scene::new().await;
+    let header = json!({"alg": "ES256", "kid": "ec"});
+    let user = scene.p256.token(&header, &scene.claims(|_| {}));
+    let client = scene.p256.token(
+        &header,
+        &scene.claims(|claims| {
+            claims["client_id"] = claims.as_object_mut().expect("an object").remove("sub").expect("a subject");
+        }),
+    );
+    let name = |answer: HttpResponse| {
+        let who: Value = serde_json::from_str(&text(&answer)).expect("JSON");
+        who["name"].as_str().expect("a name").to_owned()
+    };
+    assert_eq!(name(scene.site.whoami(&user).await), "ada");
+    assert_eq!(name(scene.site.whoami(&client).await), "client:ada");
+    let mut wire = Wire::to(scene.site.addr).await;
+    let [user, client] = [user, client].map(|token| format!("Authorization: Bearer {token}"));
+    let session = wire.initialize_with("2025-06-18", json!({}), &[&user]).await;
+    let version = "MCP-Protocol-Version: 2025-06-18";
+    for (sender, status) in [(&user, 200), (&client, 404), (&user, 200)] {
+        let answer = wire.ask(&[&session, version, sender], &call(1, "echo", json!({}))).await;
+        assert_eq!(answer.status(), status, "{answer:?}");
+    }
 }

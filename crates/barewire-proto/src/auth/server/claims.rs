@@ -1,6 +1,7 @@
 //! The claims of an access token, or the answer of an introspection endpoint -> whether the token is for this server,
 //! now. RFC 7519, section 4.1, RFC 9068, section 4, RFC 7662, section 2.2, and RFC 8725, section 3.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::jws::once_each;
@@ -9,6 +10,13 @@ use crate::json::{Json, Kind};
 
 /// The maximum number of audiences and of scopes that are read from a token.
 const MAX_LIST_ITEMS: usize = 256;
+
+/// The prefix of the name of a client that acts for itself. Issuers give out the ids of clients and those of users
+/// independently, so the two can be equal (RFC 9068, section 5).
+const CLIENT_PREFIX: &str = "client:";
+
+/// The prefix of the name of a subject that itself begins with one of the prefixes.
+const SUBJECT_PREFIX: &str = "subject:";
 
 /// The claims of an access token that decide whether it is accepted.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -182,10 +190,18 @@ impl Claims {
         }
     }
 
-    /// Returns the name of the sender: the subject, or the client if there is none.
-    pub fn name(&self) -> Option<&str> {
-        let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-        [&self.subject, &self.client].into_iter().find(|text| given(text)).and_then(|text| text.as_deref())
+    /// Returns the name of the sender: the subject, or `client:` with the client's id if there is none. No user has the
+    /// name of a client: a subject that begins like such a name is written with `subject:` before it.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        let subject = self.subject.as_deref().filter(|text| !text.is_empty());
+        let client = self.client.as_deref().filter(|text| !text.is_empty());
+        let is_prefixed = |subject: &str| [CLIENT_PREFIX, SUBJECT_PREFIX].iter().any(|it| subject.starts_with(it));
+        match (subject, client) {
+            (Some(subject), _) if is_prefixed(subject) => Some(format!("{SUBJECT_PREFIX}{subject}").into()),
+            (Some(subject), _) => Some(subject.into()),
+            (None, Some(client)) => Some(format!("{CLIENT_PREFIX}{client}").into()),
+            (None, None) => None,
+        }
     }
 }
 

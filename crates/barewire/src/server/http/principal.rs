@@ -148,7 +148,8 @@ impl Principal {
         self.change(|data| data.challenge = challenge)
     }
 
-    /// Returns the name of the principal: for a token of an issuer, its subject.
+    /// Returns the name of the principal: for a token of an issuer, its subject, or `client:` with the client's id if
+    /// it has none.
     pub fn name(&self) -> &str {
         &self.0.name
     }

@@ -56,8 +56,8 @@ use verify::{is_signed_by, sha256};
 ///
 /// A token must be issued by this issuer, for one of the audiences, and must not have expired. Which tool, prompt or
 /// resource needs which scope is set there, as with [`Tool::scope`](crate::server::Tool::scope). The principal's name is
-/// the token's subject. The metadata that tells clients where to get a token is served too, if the audience is the URL
-/// of the server.
+/// the token's subject, or `client:` with the client's id if it has none. The metadata that tells clients where to get
+/// a token is served too, if the audience is the URL of the server.
 ///
 /// A token that was verified is remembered until it expires, by its hash, so a call costs hardly more than one without a
 /// token. Tokens that are bound to a key (DPoP, RFC 9449) are accepted with a proof, and never without.
@@ -385,7 +385,7 @@ impl AccessTokens {
             Confirmation::None | Confirmation::Other => None,
         };
         let presented = Some(if bound_to.is_some() { Scheme::Dpop } else { Scheme::Bearer });
-        let mut principal = Principal::new(claims.name().unwrap_or_default())
+        let mut principal = Principal::new(&*claims.name().unwrap_or_default())
             .scopes(claims.scopes.iter().cloned())
             .claims(String::from_utf8_lossy(json).into_owned())
             .challenged_with(ChallengeStyle { presented, dpop: self.dpop });
