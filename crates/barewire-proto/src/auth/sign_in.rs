@@ -24,7 +24,14 @@ use super::url::Url;
 /// The maximum number of new tokens in a row without a request that the server accepts. MCP 2026-07-28,
 /// basic/authorization, "Step-Up Authorization Flow": "no more than a few times". A sign-in without a token, because the
 /// user was away or the authorization server was, does not count: the server has refused nothing then.
+///
+/// A request that the server accepts ends the row only if the server does not refuse the same token some seconds later.
+/// A server that accepts each token once could have any number of them requested otherwise.
 pub const MAX_SIGN_INS: u32 = 3;
+
+/// The time in seconds after which a server may refuse a token that it has accepted, without a place in the row. The
+/// shortest lifetime of tokens that authorization servers offer is longer.
+const MIN_TOKEN_LIFETIME: u64 = 10;
 
 /// The maximum number of proofs in a row that a server may refuse for their nonce. The first has none; the nonce of the
 /// second can have ended in the meantime.
@@ -203,8 +210,12 @@ pub struct SignIn {
     pub(super) nonces: DpopNonces,
     pub(super) flow: Flow,
     pub(super) state: State,
-    /// The number of new tokens since the server accepted a request.
+    /// The number of new tokens in a row that the server has refused, and the current one.
     pub(super) sign_ins: u32,
+    /// The time at which the current token was issued.
+    pub(super) issued_at: u64,
+    /// Whether the server has accepted a request with the current token.
+    pub(super) is_accepted: bool,
     /// The number of proofs refused for their nonce since the server accepted a request.
     nonce_retries: u32,
     /// Whether the current token is the result of a refresh, and the server has not accepted it yet.
@@ -236,6 +247,8 @@ impl SignIn {
             flow: Flow::new(AuthChallenge::default()),
             state: State::Idle,
             sign_ins: 0,
+            issued_at: 0,
+            is_accepted: false,
             nonce_retries: 0,
             is_refreshed: false,
             has_lost_refresh_token: false,
@@ -308,7 +321,7 @@ impl SignIn {
         // The state is taken, so that every arm says what follows it.
         match (std::mem::replace(&mut self.state, State::Idle), event) {
             (state, SignInEvent::Accepted) => {
-                (self.sign_ins, self.nonce_retries, self.is_refreshed) = (0, 0, false);
+                (self.is_accepted, self.nonce_retries, self.is_refreshed) = (true, 0, false);
                 self.flow.has_reregistered = false;
                 self.stay(state)
             }
@@ -319,8 +332,16 @@ impl SignIn {
                 self.sign_ins = 0;
                 self.begin(AuthChallenge::default(), world)
             }
-            (State::Idle, SignInEvent::Challenge(challenge)) => self.challenged(challenge, world),
-            (State::Idle, SignInEvent::Expired) => self.expired(world),
+            (State::Idle, SignInEvent::Challenge(challenge)) => {
+                // A clock that was set back does not make the token young again.
+                let has_lived = world.now.abs_diff(self.issued_at) >= MIN_TOKEN_LIFETIME;
+                self.end_row(has_lived);
+                self.challenged(challenge, world)
+            }
+            (State::Idle, SignInEvent::Expired) => {
+                self.end_row(true);
+                self.expired(world)
+            }
             (State::Resource(search), SignInEvent::Fetched { status, body }) => {
                 self.fetched_resource(search, (status, body), world)
             }
@@ -365,6 +386,14 @@ impl SignIn {
     fn stay(&mut self, state: State) -> Step {
         self.state = state;
         Ok(SignInEffect::Nothing)
+    }
+
+    /// Forgets the tokens that the server has refused, if it has accepted the current one, which has lived as long as
+    /// a token lives.
+    fn end_row(&mut self, has_lived: bool) {
+        if self.is_accepted && has_lived {
+            self.sign_ins = 0;
+        }
     }
 
     /// Decides what the refusal of a request leads to.

@@ -259,6 +259,7 @@ impl SignIn {
         self.is_refreshed = is_refresh;
         self.has_lost_refresh_token = false;
         self.sign_ins += 1;
+        (self.issued_at, self.is_accepted) = (now, false);
         self.credentials = Some(credentials.clone());
         Ok(SignInEffect::Token(Box::new(credentials)))
     }
