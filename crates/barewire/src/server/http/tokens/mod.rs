@@ -358,7 +358,7 @@ impl AccessTokens {
             return Err(AuthError::invalid_because("no key of its issuer has signed it"));
         }
         let until = claims.expires.unwrap_or(now).saturating_add(CLOCK_LEEWAY);
-        Ok(self.remember(&claims, &jws.payload, hash, until, keys.version))
+        Ok(self.remember(&claims, &jws.payload, hash, (now, until), keys.version))
     }
 
     fn accept_answer(&self, json: &[u8], hash: &[u8; 32], now: i64) -> Result<Arc<GoodToken>, AuthError> {
@@ -367,19 +367,26 @@ impl AccessTokens {
             AuthError::unavailable()
         })?;
         if let Err(refusal) = claims.check(TokenForm::Introspection, &self.expected(now)) {
-            self.unknown.insert(*hash, refusal, now.saturating_add(UNKNOWN_LIFETIME), 0);
+            self.unknown.insert(*hash, refusal, (now, now.saturating_add(UNKNOWN_LIFETIME)), 0);
             return Err(AuthError::invalid_because(refusal));
         }
         let asked_again = now.saturating_add(INTROSPECTION_LIFETIME);
         let until = claims.expires.map_or(asked_again, |expires| expires.saturating_add(CLOCK_LEEWAY).min(asked_again));
-        Ok(self.remember(&claims, json, hash, until, self.issuer.version()))
+        Ok(self.remember(&claims, json, hash, (now, until), self.issuer.version()))
     }
 
     fn expected(&self, now: i64) -> ExpectedClaims<'_> {
         ExpectedClaims::new(&self.issuer.name, &self.audiences, now, CLOCK_LEEWAY)
     }
 
-    fn remember(&self, claims: &Claims, json: &[u8], hash: &[u8; 32], until: i64, keys_version: u64) -> Arc<GoodToken> {
+    fn remember(
+        &self,
+        claims: &Claims,
+        json: &[u8],
+        hash: &[u8; 32],
+        time: (i64, i64),
+        keys_version: u64,
+    ) -> Arc<GoodToken> {
         let bound_to = match &claims.confirmation {
             Confirmation::Dpop(key) => Some(key.clone()),
             Confirmation::None | Confirmation::Other => None,
@@ -397,7 +404,7 @@ impl AccessTokens {
         }
         let token = Arc::new(GoodToken { principal, bound_to, keys_version });
         // The claims are stored as JSON and as values.
-        self.remembered.insert(*hash, Arc::clone(&token), until, 2 * json.len());
+        self.remembered.insert(*hash, Arc::clone(&token), time, 2 * json.len());
         token
     }
 
