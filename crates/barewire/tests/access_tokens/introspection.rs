@@ -31,6 +31,16 @@ async fn the_issuer_is_asked_once_about_a_token() {
 }
 
 #[tokio::test]
+async fn the_issuer_is_not_asked_about_a_token_that_is_too_long() {
+    let issuer = TestIssuer::start(Vec::new()).await;
+    let site = Site::with(tokens(&issuer)).await;
+    for (length, questions) in [(16 * 1024 + 1, 0), (16 * 1024, 1)] {
+        assert_eq!(site.whoami(&"a".repeat(length)).await.status(), 401);
+        assert_eq!(issuer.count("/introspect"), questions, "{length}");
+    }
+}
+
+#[tokio::test]
 async fn many_requests_with_one_token_are_few_questions() {
     let issuer = TestIssuer::start(Vec::new()).await;
     issuer.state().active.insert("opaque".to_owned(), json!({"active": true, "sub": "ada", "aud": RESOURCE}));

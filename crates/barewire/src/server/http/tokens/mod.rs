@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use barewire_proto::auth::server::{
-    Claims, ClaimsRefusal, Confirmation, Credentials, DpopUse, ExpectedClaims, JwkSet, Jws, ProofRefusal, Scheme,
-    ScopeHierarchy, TokenForm, credentials, is_secure_url, metadata_urls, normal_url,
+    BadJws, Claims, ClaimsRefusal, Confirmation, Credentials, DpopUse, ExpectedClaims, JwkSet, Jws, MAX_TOKEN_BYTES,
+    ProofRefusal, Scheme, ScopeHierarchy, TokenForm, credentials, is_secure_url, metadata_urls, normal_url,
 };
 use http::HeaderName;
 
@@ -313,6 +313,9 @@ impl AccessTokens {
             TokenSource::Introspection(introspection) => {
                 if let Some(refusal) = self.unknown.find(hash, now) {
                     return Err(AuthError::invalid_because(refusal));
+                }
+                if given.token.len() > MAX_TOKEN_BYTES {
+                    return Err(AuthError::invalid_because(BadJws::TooLong));
                 }
                 let token = std::str::from_utf8(given.token).map_err(AuthError::invalid_because)?;
                 let known = || self.remembered(hash, now).map(Ok).or_else(|| self.unknown.find(hash, now).map(Err));
