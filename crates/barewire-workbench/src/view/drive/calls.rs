@@ -15,8 +15,10 @@ use tokio::task::AbortHandle;
 use super::frames::CallFrames;
 
 /// The calls by number, the oldest first.
-#[derive(Default)]
-pub(super) struct Calls(Mutex<CallList>);
+pub(super) struct Calls {
+    list: Mutex<CallList>,
+    frames: Arc<CallFrames>,
+}
 
 #[derive(Default)]
 struct CallList {
@@ -76,12 +78,15 @@ struct ShownError {
 }
 
 impl Calls {
+    pub(super) fn new(frames: Arc<CallFrames>) -> Self {
+        Self { list: Mutex::default(), frames }
+    }
+
     /// Starts a call, and returns its number. An error says why it cannot be started.
     pub(super) fn start(
         self: &Arc<Self>,
         runtime: &Handle,
         client: &Client,
-        frames: &Arc<CallFrames>,
         (method, params): (String, Option<Box<RawValue>>),
     ) -> Result<u64, String> {
         let mut list = self.lock();
@@ -95,7 +100,7 @@ impl Calls {
                 break;
             };
             list.calls.remove(&oldest);
-            frames.forget(oldest);
+            self.frames.forget(oldest);
         }
         let record = CallRecord {
             started: Instant::now(),
@@ -105,7 +110,7 @@ impl Calls {
             task: None,
         };
         list.calls.insert(call, record);
-        frames.expect(&method, call);
+        self.frames.expect(&method, params.as_deref(), call);
         let (calls, updates) = (Arc::clone(self), Arc::clone(self));
         let request =
             client.request(method, params).no_timeout().on_progress(move |progress| updates.progress(call, progress));
@@ -116,7 +121,12 @@ impl Calls {
                     CallOutcome::Result((text.len() <= MAX_RESULT).then(|| text.to_owned()))
                 }
                 Err(ClientError::Refused { error, .. }) => CallOutcome::Refused(error),
-                Err(error) => CallOutcome::Failed(error.to_string()),
+                Err(error) => {
+                    if was_not_sent(&error) {
+                        calls.frames.do_not_expect(call);
+                    }
+                    CallOutcome::Failed(error.to_string())
+                }
             };
             calls.end(call, outcome);
         });
@@ -135,6 +145,8 @@ impl Calls {
                 task.abort();
             }
             record.end(CallOutcome::Cancelled);
+            // It may not have been sent, because the server does not read.
+            self.frames.do_not_expect(call);
             true
         })
     }
@@ -151,8 +163,8 @@ impl Calls {
     }
 
     /// Returns a call as JSON.
-    pub(super) fn json(&self, call: u64, frames: &CallFrames) -> Option<String> {
-        let (request, response) = frames.of_call(call);
+    pub(super) fn json(&self, call: u64) -> Option<String> {
+        let (request, response) = self.frames.of_call(call);
         let list = self.lock();
         let record = list.calls.get(&call)?;
         let failed = |message: &str| ShownError { code: None, message: message.to_owned(), data: None };
@@ -193,7 +205,7 @@ impl Calls {
     }
 
     fn lock(&self) -> MutexGuard<'_, CallList> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -211,6 +223,20 @@ impl CallRecord {
             self.task = None;
         }
     }
+}
+
+/// Whether the call has failed before its request was sent.
+const fn was_not_sent(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::Params(_)
+            | ClientError::NotOffered { .. }
+            | ClientError::NotInRevision { .. }
+            | ClientError::Spawn(_)
+            | ClientError::Handshake { .. }
+            | ClientError::Version { .. }
+            | ClientError::GaveUp { .. }
+    )
 }
 
 /// The maximum number of running calls: more than a person starts.

@@ -80,8 +80,8 @@ impl DrivenServer {
         let params = params.filter(|params| !params.trim().is_empty());
         let params = params.map(RawValue::from_string).transpose();
         let params = params.map_err(|error| AnswerError::new(400, format!("the params are not JSON: {error}")))?;
-        let Drive { runtime, client, frames, calls, .. } = &*self.drive;
-        let call = calls.start(runtime, client, frames, (method, params)).map_err(|why| AnswerError::new(429, why))?;
+        let Drive { runtime, client, calls, .. } = &*self.drive;
+        let call = calls.start(runtime, client, (method, params)).map_err(|why| AnswerError::new(429, why))?;
         Answer::json(&json!({"call": call}))
     }
 
@@ -125,7 +125,7 @@ impl Driver for DrivenServer {
             (false, ["catalog"]) => Ok(self.catalog(request.parameter("refresh").is_some())),
             (true, ["call"]) => self.call(body),
             (false, ["call", call]) => {
-                found(call.parse().ok().and_then(|call| calls.json(call, frames)), "there is no such call")
+                found(call.parse().ok().and_then(|call| calls.json(call)), "there is no such call")
             }
             (true, ["call", call, "cancel"]) => match call.parse().is_ok_and(|call| calls.cancel(call)) {
                 true => Ok(Answer::Done),
@@ -155,8 +155,8 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, AnswerError> {
     serde_json::from_slice(body).map_err(|error| AnswerError::new(400, format!("the body cannot be read: {error}")))
 }
 
-/// The maximum wait for completions: a person types on.
-const COMPLETION_TIME: std::time::Duration = std::time::Duration::from_secs(10);
+/// The maximum wait for completions, the same as for a page of a list: a busy machine makes any server slow.
+const COMPLETION_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The maximum number of completions, as in the specification.
 const MAX_COMPLETIONS: usize = 100;

@@ -1,10 +1,14 @@
 //! The messages of a driven session -> the frames of each call, and the id of the HTTP session.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Event, Note, Stream};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::frames::WireItem;
 use crate::operations::{OperationTracker, Relation, TrackedMessage};
@@ -18,7 +22,7 @@ pub(super) struct CallFrames(Mutex<WireFacts>);
 #[derive(Default)]
 struct WireFacts {
     /// The calls of each method whose requests were not seen yet, the oldest first.
-    expected: HashMap<String, VecDeque<u64>>,
+    expected: HashMap<String, Vec<ExpectedCall>>,
     /// Maps each open operation of a call to the call.
     operations: HashMap<u64, u64>,
     /// The frames of the request and of the response of each call.
@@ -27,6 +31,20 @@ struct WireFacts {
     questions: HashMap<String, u64>,
     session: Option<String>,
 }
+
+/// A call whose request was not seen yet.
+struct ExpectedCall {
+    call: u64,
+    params: ParamsHash,
+}
+
+/// The hash of the params of a request without `_meta`, which the client adds; `None` if they cannot be read. Only a
+/// hash, because params can be long.
+///
+/// A request is attributed to a call only if it has the call's params: tasks queue requests in any order, and the client
+/// sends requests of its own.
+#[derive(Clone, Copy)]
+struct ParamsHash(Option<u64>);
 
 /// Collects the facts.
 pub(super) struct FramesObserver {
@@ -48,11 +66,17 @@ enum SeenMessage {
 
 impl CallFrames {
     /// Expects the request of a call.
-    pub(super) fn expect(&self, method: &str, call: u64) {
+    pub(super) fn expect(&self, method: &str, params: Option<&RawValue>, call: u64) {
+        let params = ParamsHash::of(params.map_or("", RawValue::get).as_bytes());
         let mut facts = self.lock();
         if facts.expected.len() < MAX_METHODS || facts.expected.contains_key(method) {
-            facts.expected.entry(method.to_owned()).or_default().push_back(call);
+            facts.expected.entry(method.to_owned()).or_default().push(ExpectedCall { call, params });
         }
+    }
+
+    /// Expects the request of a call no longer, because it will not be sent.
+    pub(super) fn do_not_expect(&self, call: u64) {
+        self.lock().do_not_expect(call);
     }
 
     /// Returns the frames of the request and of the last response of a call.
@@ -65,7 +89,7 @@ impl CallFrames {
         let mut facts = self.lock();
         facts.frames.remove(&call);
         facts.operations.retain(|_, known| *known != call);
-        facts.expected.values_mut().for_each(|calls| calls.retain(|known| *known != call));
+        facts.do_not_expect(call);
     }
 
     /// Returns the frame of the last request of the server for a method.
@@ -84,6 +108,24 @@ impl CallFrames {
 }
 
 impl WireFacts {
+    fn do_not_expect(&mut self, call: u64) {
+        self.expected.retain(|_, calls| {
+            calls.retain(|expected| expected.call != call);
+            !calls.is_empty()
+        });
+    }
+
+    /// Returns the call that a request belongs to; the call is not expected any more.
+    fn take_expected(&mut self, method: &str, params: ParamsHash) -> Option<u64> {
+        let calls = self.expected.get_mut(method)?;
+        let at = calls.iter().position(|expected| expected.params.matches(params))?;
+        let call = calls.remove(at).call;
+        if calls.is_empty() {
+            self.expected.remove(method);
+        }
+        Some(call)
+    }
+
     fn note(&mut self, seen: SeenMessage, frame: u64) {
         match seen {
             SeenMessage::Request(call) => {
@@ -100,6 +142,38 @@ impl WireFacts {
                 }
             }
         }
+    }
+}
+
+impl ParamsHash {
+    fn of(params: &[u8]) -> Self {
+        let is_absent = params.trim_ascii().is_empty();
+        let value = if is_absent { Ok(Value::Null) } else { serde_json::from_slice(params) };
+        Self(value.ok().map(|mut value| {
+            if let Value::Object(members) = &mut value {
+                members.remove("_meta");
+                if members.is_empty() {
+                    value = Value::Null;
+                }
+            }
+            BuildHasherDefault::<DefaultHasher>::default().hash_one(&value)
+        }))
+    }
+
+    /// Returns the hash of the params in a request.
+    fn of_request(text: Option<&[u8]>) -> Self {
+        #[derive(Deserialize)]
+        struct Members<'a> {
+            #[serde(default, borrow)]
+            params: Option<&'a RawValue>,
+        }
+        let members = text.and_then(|text| serde_json::from_slice::<Members<'_>>(text).ok());
+        members.map_or(Self(None), |it| Self::of(it.params.map_or("", RawValue::get).as_bytes()))
+    }
+
+    /// Whether these can be the same params.
+    fn matches(self, other: Self) -> bool {
+        self.0.is_none() || other.0.is_none() || self.0 == other.0
     }
 }
 
@@ -121,8 +195,8 @@ impl Observer for FramesObserver {
                 if facts.operations.contains_key(&operation.number) {
                     return;
                 }
-                let waiting = facts.expected.get_mut(operation.method.as_str());
-                let Some(call) = waiting.and_then(VecDeque::pop_front) else { return };
+                let params = ParamsHash::of_request(message.text);
+                let Some(call) = facts.take_expected(&operation.method, params) else { return };
                 facts.operations.insert(operation.number, call);
                 Some(SeenMessage::Request(call))
             }
@@ -197,7 +271,7 @@ mod tests {
     #[test]
     fn a_frame_is_told_when_it_can_be_asked_for() {
         let frames = Arc::new(CallFrames::default());
-        frames.expect("tools/call", 1);
+        expect(&frames, "tools/call", r#"{"name":"a"}"#, 1);
         let mut sink = ObserverSink::new(Looking { observer: FramesObserver::new(frames), told: Vec::new() });
         let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
         let wire = r#"wire 1
@@ -218,5 +292,55 @@ mod tests {
             ("frame", 3, Some(3)),
         ];
         assert_eq!(told, expected);
+    }
+
+    fn expect(frames: &CallFrames, method: &str, params: &str, call: u64) {
+        let params = RawValue::from_string(params.to_owned()).expect("JSON");
+        frames.expect(method, Some(&params), call);
+    }
+
+    /// Returns the frames of the first calls, after the wire text was observed.
+    fn observed<const CALLS: usize>(frames: &Arc<CallFrames>, wire: &str) -> [(Option<u64>, Option<u64>); CALLS] {
+        let mut sink = ObserverSink::new(FramesObserver::new(Arc::clone(frames)));
+        let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
+        for entry in read(wire.as_bytes()).expect("a transcript") {
+            assert!(matches!(streams.entry(&entry, &mut sink), Ok(true)));
+        }
+        let mut call = 0;
+        [(); CALLS].map(|()| {
+            call += 1;
+            frames.of_call(call)
+        })
+    }
+
+    #[test]
+    fn a_call_whose_request_was_not_sent_takes_the_frames_of_no_other_call() {
+        let frames = Arc::new(CallFrames::default());
+        for call in 1..=2 {
+            expect(&frames, "tools/call", r#"{"name":"a"}"#, call);
+        }
+        frames.do_not_expect(1);
+        let wire = r#"wire 1
+> {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a"}}
+< {"jsonrpc":"2.0","id":7,"result":{}}
+"#;
+        assert_eq!(observed(&frames, wire), [(None, None), (Some(1), Some(2))]);
+    }
+
+    #[test]
+    fn the_frames_of_a_call_are_those_with_its_params() {
+        let frames = Arc::new(CallFrames::default());
+        expect(&frames, "tools/call", r#"{"name":"a","arguments":{"x":1,"y":[]},"_meta":{"k":1}}"#, 1);
+        expect(&frames, "tools/call", r#"{"name":"b"}"#, 2);
+        frames.expect("tools/list", None, 3);
+        // Requests can be sent in another order, and the client sends some of its own: here a further page of a list.
+        let wire = r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"2","_meta":{}}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"b","_meta":{"progressToken":2}}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"_meta":{},"arguments":{"y":[],"x":1},"name":"a"}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{"_meta":{"progressToken":4}}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+"#;
+        assert_eq!(observed(&frames, wire), [(Some(3), Some(5)), (Some(2), None), (Some(4), None)]);
     }
 }

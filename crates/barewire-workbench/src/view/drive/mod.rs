@@ -121,7 +121,7 @@ impl Drive {
             client,
             wire,
             questions,
-            calls: Arc::new(Calls::default()),
+            calls: Arc::new(Calls::new(Arc::clone(&frames))),
             frames,
             replays: Replays::default(),
             runtime: Handle::current(),
