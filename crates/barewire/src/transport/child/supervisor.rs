@@ -164,5 +164,6 @@ impl GroupMonitor {
 /// any other exits at once, or as soon as a busy machine gets to it.
 const KILLED_EXIT_TIME: Duration = Duration::from_secs(5);
 
-/// The maximum time to wait for the rest of stderr. Reading the pipe takes far less time, unless a callback is slow.
-const STDERR_DRAIN_TIME: Duration = Duration::from_millis(200);
+/// The maximum time to wait for the rest of stderr, after which its end is missing. Reading the pipe takes far less time,
+/// unless a callback is slow or the machine is busy.
+const STDERR_DRAIN_TIME: Duration = Duration::from_secs(2);
