@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than any condition takes, even on a busy machine: the test hangs.
-const DEADLINE: Duration = Duration::from_secs(180);
+pub(super) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Waits until `holds` returns true.
 #[track_caller]

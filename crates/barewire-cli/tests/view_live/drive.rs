@@ -1,11 +1,13 @@
 //! Servers that the page drives, over stdio and over HTTP.
 
 use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::page::Page;
-use crate::eventually::eventually;
+use crate::eventually::{DEADLINE, eventually};
 use crate::http_server::HttpServer;
 use crate::tap::stage::{Folder, program};
 
@@ -40,24 +42,31 @@ impl Driven {
         answer["call"].as_u64().expect("a number")
     }
 
-    /// Waits until a call is as it should be, and returns it.
+    /// Waits until a call is as it should be, and returns it. Panics if it has ended in another way, because it will not
+    /// change any more.
     #[track_caller]
     fn wait_for(&self, call: u64, mut holds: impl FnMut(&Value) -> bool) -> Value {
-        let mut state = Value::Null;
-        eventually("the call", || {
-            state = self.get(&format!("call/{call}"));
-            holds(&state)
-        });
-        state
+        let start = Instant::now();
+        loop {
+            let state = self.get(&format!("call/{call}"));
+            if holds(&state) {
+                return state;
+            }
+            let is_hopeless = state["state"] == "failed" || start.elapsed() > DEADLINE;
+            assert!(!is_hopeless, "the call is not as expected: {state}; its source: {}", self.source());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[track_caller]
     fn question(&self, method: &str) -> Value {
         let mut asked = Value::Null;
-        eventually("a question", || {
+        let start = Instant::now();
+        while asked["method"] != method || (method == "sampling/createMessage" && !asked["frame"].is_u64()) {
+            assert!(start.elapsed() < DEADLINE, "there is no such question: {asked}; the source: {}", self.source());
+            thread::sleep(Duration::from_millis(5));
             asked = self.get("questions")["questions"][0].clone();
-            asked["method"] == method && (method != "sampling/createMessage" || asked["frame"].is_u64())
-        });
+        }
         asked
     }
 

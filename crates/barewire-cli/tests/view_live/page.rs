@@ -3,16 +3,20 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use serde_json::Value;
 
-use crate::eventually::eventually;
+use crate::eventually::{DEADLINE, eventually};
 use crate::tap::stage::{Folder, barewire};
 
 pub(super) struct Page {
     pub(super) process: Child,
     address: String,
     cookie: String,
+    /// What the view has written to stderr, for the message of a test that fails.
+    stderr: Arc<Mutex<String>>,
 }
 
 impl Page {
@@ -29,10 +33,11 @@ impl Page {
 
     /// Starts a view. Also returns the URL that it prints.
     pub(super) fn with_url(command: &mut Command) -> (Self, String) {
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it starts");
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let stderr = collect(BufReader::new(process.stderr.take().expect("piped")));
         let mut url = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("it prints its URL");
-        (Self::enter(process, url.trim()), url.trim().to_owned())
+        (Self::enter(process, stderr, url.trim()), url.trim().to_owned())
     }
 
     /// Returns the address on which the view listens.
@@ -42,9 +47,12 @@ impl Page {
     }
 
     /// Exchanges the token in the URL for a cookie.
-    pub(super) fn enter(process: Child, url: &str) -> Self {
-        let (address, token) = url.strip_prefix("http://").and_then(|it| it.split_once("/#token=")).expect("a URL");
-        let mut page = Self { process, address: address.to_owned(), cookie: String::new() };
+    pub(super) fn enter(process: Child, stderr: Arc<Mutex<String>>, url: &str) -> Self {
+        let place = url.strip_prefix("http://").and_then(|it| it.split_once("/#token="));
+        let Some((address, token)) = place else {
+            panic!("not a URL: {url:?}; stderr:\n{}", stderr.lock().expect("no panic"));
+        };
+        let mut page = Self { process, address: address.to_owned(), cookie: String::new(), stderr };
         let (status, head, _) = page.request("POST", "enter", Some(&format!("{{\"token\":\"{token}\"}}")));
         assert_eq!(status, 204, "{head}");
         let cookie = head.lines().find_map(|line| {
@@ -105,7 +113,10 @@ impl Page {
         let body = body.unwrap_or_default();
         stream.write_all(format!("{head}\r\n{body}").as_bytes()).expect("sent");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        if let Err(error) = stream.read_to_string(&mut answer) {
+            panic!("{method} {path}: {error} after {answer:?}");
+        }
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
         let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
@@ -118,7 +129,24 @@ impl Drop for Page {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if thread::panicking() {
+            eprintln!("the stderr of view:\n{}", self.stderr.lock().map_or(String::new(), |text| text.clone()));
+        }
     }
+}
+
+/// Collects the lines of stderr, on a thread, so that the view can always write.
+pub(super) fn collect(mut stderr: impl BufRead + Send + 'static) -> Arc<Mutex<String>> {
+    let text = Arc::new(Mutex::new(String::new()));
+    let collected = Arc::clone(&text);
+    thread::spawn(move || {
+        let mut line = Vec::new();
+        while stderr.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+            collected.lock().expect("no panic").push_str(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+    });
+    text
 }
 
 fn unchunked(mut body: &str) -> String {

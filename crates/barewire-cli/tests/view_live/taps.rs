@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::Arc;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -257,7 +258,7 @@ fn the_viewer_of_a_tap_ends_with_it() {
     stderr.read_line(&mut url).expect("the URL is on stderr");
     let mut stdin = process.stdin.take().expect("piped");
     stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").expect("it reads");
-    let page = Page::enter(process, url.trim());
+    let page = Page::enter(process, Arc::default(), url.trim());
     page.wait_for("the-own", |source| has_frames(source, 2));
     drop(stdin);
     // Its copy of stderr is closed when the viewer has ended too.
