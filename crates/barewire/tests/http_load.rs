@@ -112,19 +112,15 @@ fn one_thread() -> Runtime {
 }
 
 async fn before_deadline<F: Future>(what: &str, future: F) -> F::Output {
-    within(DEADLINE, what, future).await
-}
-
-async fn within<F: Future>(time: Duration, what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(time, future).await {
+    match tokio::time::timeout(DEADLINE, future).await {
         Ok(done) => done,
-        Err(_) => panic!("not within {time:?}: {what}"),
+        Err(_) => panic!("not within {DEADLINE:?}: {what}"),
     }
 }
 
 /// Waits until the condition holds.
-async fn until(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    within(time, what, async {
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    before_deadline(what, async {
         while !is_so() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

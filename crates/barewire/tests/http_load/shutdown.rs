@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::wire::{Wire, text};
-use super::{LoadServer, Text, before_deadline, echo, limits, report, requests, threads, until};
+use super::{DEADLINE, LoadServer, Text, before_deadline, echo, limits, report, requests, threads, until};
 
 #[test]
 fn running_requests_finish_on_shutdown() {
@@ -61,7 +61,7 @@ async fn run(each: u64) {
     // Long enough that all calls have started before the first one finishes.
     let time = Duration::from_millis(700 + 2 * each);
     let (server, started) = server(time);
-    let limits = limits(|limits| limits.grace = Duration::from_secs(30));
+    let limits = limits(|limits| limits.grace = 4 * DEADLINE);
     let load_server = LoadServer::start(server, limits).await;
     let addr = load_server.addr;
     let mut listens = Vec::new();
@@ -91,7 +91,7 @@ async fn run(each: u64) {
             requests::session_call(&session, id + each, "reporting", &argument(id + each))
         })));
     }
-    until(Duration::from_secs(20), "all calls have started", || started.load(Ordering::SeqCst) == calls.len()).await;
+    until("all calls have started", || started.load(Ordering::SeqCst) == calls.len()).await;
     let stopped = Instant::now();
     load_server.stop.stop();
     // New connections are refused.
@@ -113,9 +113,10 @@ async fn run(each: u64) {
         assert_eq!(text, format!("of {id}"));
     }
     before_deadline("the end", load_server.running).await.expect("no panic");
+    // Nothing has waited for the end of the grace period.
     let all = stopped.elapsed();
     report(&format!("shutdown: {each} listens over after {streams:?}, {} calls after {all:?}", 4 * each));
-    assert!(all < time + Duration::from_secs(5), "{all:?}");
+    assert!(all < 4 * DEADLINE, "{all:?}");
 }
 
 /// Calls that never finish are aborted.
@@ -137,11 +138,10 @@ async fn stuck() {
     let mut half = Wire::connect(load_server.addr).await;
     half.send(b"POST /mcp HTTP/1.1\r\nHost: localh").await.expect("sent");
     wires.push(half);
-    until(Duration::from_secs(10), "all calls have started", || started.load(Ordering::SeqCst) == 4).await;
-    let stopped = Instant::now();
+    until("all calls have started", || started.load(Ordering::SeqCst) == 4).await;
     load_server.stop.stop();
+    // The calls would take an hour.
     before_deadline("the end", load_server.running).await.expect("no panic");
-    assert!(stopped.elapsed() < grace + Duration::from_secs(2), "{:?}", stopped.elapsed());
     for wire in wires {
         before_deadline("a closed connection", wire.rest()).await;
     }
