@@ -13,11 +13,14 @@ use barewire::client::{Builder, ListenEnd, Restart, ServerNotification};
 use barewire::mcp::{Era, LoggingLevel, SubscriptionFilter};
 use barewire::transport::{Child, Stderr};
 use barewire::{Client, ClientError, Error};
-use eventually::eventually;
+use eventually::{DEADLINE, eventually};
 use tokio::time::timeout;
 
 /// The time that a server has to exit by itself: more than a busy machine needs.
-const GRACE: Duration = Duration::from_secs(30);
+const GRACE: Duration = DEADLINE;
+
+/// The pause before a start that does not happen during a test.
+const PENDING: Duration = Duration::from_secs(3600);
 
 /// A server that reads messages into `$line` and `$id`, and logs their methods to `$seen`. `on` holds the cases of its
 /// reactions.
@@ -75,7 +78,8 @@ impl Drop for MethodLog {
 }
 
 fn tester() -> Builder {
-    Client::builder("tester", "0.1")
+    // A busy machine must not make a server look like one that does not know the probe.
+    Client::builder("tester", "0.1").probe_timeout(DEADLINE)
 }
 
 /// A restart policy with very short pauses.
@@ -83,9 +87,9 @@ fn without_pauses(restart: Restart) -> Restart {
     restart.pauses(Duration::from_millis(1), Duration::from_millis(5))
 }
 
-/// Waits for a future. After 30 seconds, more than a busy machine needs, the test counts as hanging.
+/// Waits for a future. After more time than a busy machine needs, the test counts as hanging.
 async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
-    match timeout(Duration::from_secs(30), future).await {
+    match timeout(DEADLINE, future).await {
         Ok(done) => done,
         Err(_) => panic!("hangs: {what}"),
     }
@@ -134,10 +138,11 @@ async fn programs_that_cannot_start_or_are_not_servers_are_errors() {
     // Prints to stdout and stderr, but never a message.
     let script = "echo 'Welcome!'; echo 'waiting for HTTP' >&2; cat > /dev/null";
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE);
-    let short = Duration::from_millis(200);
-    let error = in_time("connecting", tester().probe_timeout(short).timeout(short).spawn(child)).await;
+    // It has the probe's time and this time to print its lines.
+    let (probe, short) = (Duration::from_millis(200), Duration::from_secs(5));
+    let error = in_time("connecting", tester().probe_timeout(probe).timeout(short).spawn(child)).await;
     let error = error.expect_err("no answer").to_string();
-    assert!(error.contains("no response to initialize within 200ms"), "{error}");
+    assert!(error.contains("no response to initialize within 5s"), "{error}");
     assert!(error.contains("at byte 0 is not a message: Welcome!"), "{error}");
     assert!(error.contains("its stderr ends with: waiting for HTTP"), "{error}");
 }
@@ -259,7 +264,7 @@ async fn dropping_the_client_cancels_a_pending_restart() {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     let (child, seen) = server("drop", MODERN);
-    let restart = Restart::at_once().pauses(Duration::from_secs(1), Duration::from_secs(1));
+    let restart = Restart::at_once().pauses(PENDING, PENDING);
     let client = in_time("connecting", tester().restart(restart).spawn(child)).await.expect("connected");
     for _ in 0..2 {
         let _ = in_time("the call", client.call_tool("crash", ()).into_future()).await;
@@ -267,7 +272,7 @@ async fn dropping_the_client_cancels_a_pending_restart() {
             in_time("another", client.list_tools().into_future()).await.expect("started at once");
         }
     }
-    // The third start waits for a second. Dropping the client ends the task that would start the server.
+    // The third start waits. Dropping the client ends the task that would start the server.
     assert!(tasks() > before);
     drop(client);
     eventually("all tasks of the client have ended", || tasks() <= before).await;

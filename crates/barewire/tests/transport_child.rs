@@ -19,10 +19,17 @@ use tokio::runtime::Builder;
 
 type ProcessParts = Parts<ProcessReader, pipe::Sender>;
 
+/// A grace period that passes.
 const GRACE: Duration = Duration::from_millis(300);
+/// A grace period in which a shell on a busy machine ends by itself.
+const LONG_GRACE: Duration = DEADLINE;
 
 fn sh(script: &str) -> Child {
     Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE)
+}
+
+fn patient_sh(script: &str) -> Child {
+    sh(script).grace(LONG_GRACE)
 }
 
 /// Starts the script and waits for its first line, so that its traps are set.
@@ -108,7 +115,8 @@ async fn bytes_go_through_and_the_end_of_stdin_is_enough() {
 
 #[tokio::test]
 async fn a_process_that_stays_after_its_stdin_is_closed_gets_a_sigterm() {
-    let (pid, parts) = start_ready("echo; sleep 60").await;
+    // It passes once before the signal, and must not pass again after it.
+    let (pid, parts) = start_child(sh("echo; sleep 600").grace(Duration::from_secs(3))).await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(15), true));
     assert_eq!(exit.to_string(), "sh had to be ended with signal 15");
@@ -135,7 +143,7 @@ async fn a_process_that_ignores_sigterm_is_killed() {
 async fn processes_that_the_leader_left_behind_end_with_it() {
     // It has none of the pipes open, so it is not waited for.
     let start = Instant::now();
-    let (pid, parts) = start_ready("sleep 60 >/dev/null 2>&1 & echo; cat").await;
+    let (pid, parts) = start_child(patient_sh("sleep 600 >/dev/null 2>&1 & echo; cat")).await;
     assert!(members(pid).len() > 1);
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
@@ -143,7 +151,8 @@ async fn processes_that_the_leader_left_behind_end_with_it() {
     assert!(start.elapsed() < DEADLINE);
 
     // It has stderr open, so it is noticed, and gets time to end in order.
-    let (pid, parts) = start_ready("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
+    let script = "(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat";
+    let (pid, parts) = start_child(sh(script).grace(Duration::from_secs(3))).await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
     wait_until_gone(&[pid]);
@@ -152,7 +161,7 @@ async fn processes_that_the_leader_left_behind_end_with_it() {
 #[tokio::test]
 async fn stdout_ends_some_time_after_the_leader_though_another_process_has_it_open() {
     let start = Instant::now();
-    let (pid, mut parts) = start_ready("echo; sleep 60 & sleep 0.1; echo last; exit 3").await;
+    let (pid, mut parts) = start_ready("echo; sleep 600 & sleep 0.1; echo last; exit 3").await;
     let mut rest = String::new();
     parts.reader.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "last\n");
@@ -222,7 +231,7 @@ async fn paused_time_does_not_hurry_a_process() {
 async fn lines_of_stderr_reach_the_callback_and_the_last_are_in_the_exit() {
     let (sender, lines) = mpsc::channel();
     let script = r#"printf 'one\ntwo\r\n\033[31mthree' >&2; exit 4"#;
-    let child = sh(script).stderr(Stderr::lines(move |line| sender.send(line.to_vec()).unwrap()));
+    let child = patient_sh(script).stderr(Stderr::lines(move |line| sender.send(line.to_vec()).unwrap()));
     let exit = end(child.spawn().unwrap().into_parts()).await;
     drop(child);
     let lines: Vec<_> = lines.iter().collect();
@@ -235,7 +244,7 @@ async fn neither_much_stderr_nor_a_panic_of_its_callback_blocks_the_process() {
     let noisy = "i=0; while [ $i -lt 20000 ]; do echo 'line line line line' >&2; i=$((i+1)); done; exit 5";
     let panics = Stderr::lines(|_| panic!("the callback panics, as this test wants it to"));
     for stderr in [Stderr::discard(), panics] {
-        let mut parts = sh(noisy).stderr(stderr).spawn().unwrap().into_parts();
+        let mut parts = patient_sh(noisy).stderr(stderr).spawn().unwrap().into_parts();
         parts.reader.read_to_end(&mut Vec::new()).await.unwrap();
         let exit = end(parts).await;
         assert_eq!((exit.code, exit.stderr.len()), (Some(5), 4096));
@@ -314,7 +323,7 @@ fn nothing_is_left_of_many_processes() {
     }
     let fds = || fs::read_dir("/proc/self/fd").unwrap().count();
     Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        let scripts = ["cat", "echo hi", "exit 1", "sleep 60", "sleep 60 & cat", "sleep 60 >/dev/null 2>&1 & cat"];
+        let scripts = ["cat", "echo hi", "exit 1", "sleep 600", "sleep 600 & cat", "sleep 600 >/dev/null 2>&1 & cat"];
         // The first process opens the files that the runtime keeps.
         end(sh("cat").spawn().unwrap().into_parts()).await;
         let before = fds();
@@ -355,7 +364,7 @@ fn nothing_is_left_when_we_are_killed() {
     if is_second(name) {
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let (stubborn, _parts) = start_ready("trap '' TERM; echo; while :; do sleep 1; done").await;
-            let (leaves, _parts) = start_ready("trap '' TERM; sleep 60 & trap 'exit' TERM; echo; cat").await;
+            let (leaves, _parts) = start_ready("trap '' TERM; sleep 600 & trap 'exit' TERM; echo; cat").await;
             writeln!(io::stdout(), "started {stubborn} {leaves}").unwrap();
             std::future::pending::<()>().await;
         });

@@ -78,7 +78,7 @@ fn flood(mut program: Program, name: &str, bytes: usize) {
         answered.add(&line.expect("it writes"));
     }
     answered.assert_complete(asking.join().expect("no panic"));
-    assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
+    assert_eq!(program.ends().code(), Some(0));
 }
 
 #[test]
@@ -113,11 +113,9 @@ fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_w
         let mut limits = ConnectionLimits::default();
         limits.write_timeout = Some(Duration::from_secs(2));
         let peer = Connection::new(child).methods(echo()).limits(limits).spawn();
-        let began = Instant::now();
         let error = within_deadline("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("not read");
         let CallError::Closed(closed) = error else { panic!("{error}") };
         assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed:?}");
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let (most, computed) = (peak(pid).saturating_sub(before), cpu(pid));
         assert!(most < 32 * 1024, "{most} KiB more");
         assert!(computed < Duration::from_secs(2), "{computed:?}");
@@ -140,7 +138,7 @@ fn each_of_a_hundred_thousand_pipelined_requests_is_answered_once() {
         }
         asking.join().expect("no panic");
         answered.assert_complete(COUNT);
-        assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
+        assert_eq!(program.ends().code(), Some(0));
     }
 }
 

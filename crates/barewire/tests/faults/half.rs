@@ -7,14 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use barewire::peer::{CallError, Connection, Context, EndReason, Methods, Raw};
 use barewire::transport::{Child, Stderr, Transport, tcp, unix};
 use tokio::sync::Notify;
 
 use super::eventually::eventually_blocking;
-use super::process::{Program, cpu_over, example, gone_within, lines, members};
+use super::process::{Program, cpu_over, example, lines, members, until_gone};
 use super::wire::{AnsweredIds, request};
 use super::{echo, threads, within_deadline, yielding};
 
@@ -34,7 +34,7 @@ fn a_peer_that_has_closed_its_stdin_gets_all_answers_and_a_clean_exit() {
         }
         asking.join().expect("no panic");
         answered.assert_complete(1000);
-        assert_eq!(program.ends_within(5 * SECOND).code(), Some(0));
+        assert_eq!(program.ends().code(), Some(0));
     }
 }
 
@@ -48,7 +48,7 @@ fn a_process_whose_stdout_is_closed_idles_and_ends_with_an_error_when_it_writes(
         let computed = cpu_over(program.pid(), SECOND);
         assert!(computed < IDLE_CPU_LIMIT, "{computed:?} while idle");
         stdin.write_all(&request(1, 64)).expect("it reads");
-        assert_eq!(program.ends_within(5 * SECOND).code(), Some(1), "stdin is open all the while");
+        assert_eq!(program.ends().code(), Some(1), "stdin is open all the while");
     }
 }
 
@@ -121,7 +121,8 @@ async fn a_socket_shut_down_for_reading_ends_the_connection_when_it_is_written_t
 }
 
 fn sh(script: &str) -> Child {
-    let grace = Duration::from_millis(300);
+    // Long enough for a signal to be seen on a busy machine.
+    let grace = 5 * SECOND;
     Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(grace)
 }
 
@@ -130,14 +131,12 @@ async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended()
     let process = sh("read line; exec 1>&-; while :; do sleep 1; done").spawn().expect("sh");
     let pid = process.pid();
     let peer = Connection::new(process).spawn();
-    let began = Instant::now();
     let error = within_deadline("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
     assert!(matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Eof)), "{error}");
-    assert!(began.elapsed() < 5 * SECOND);
     within_deadline("the end", peer.closed()).await.expect("we have ended it after it closed its stdout");
     let exit = peer.end().expect("it is over").exit().cloned().expect("a child");
     assert!(exit.by_us && exit.signal == Some(15), "{exit}");
-    gone_within(SECOND, || members(pid));
+    until_gone(|| members(pid));
 }
 
 #[tokio::test]
@@ -154,12 +153,10 @@ async fn a_child_that_closes_its_stdin_and_goes_on_writing_fails_the_calls_and_i
     let peer = Connection::new(process).methods(methods).grace(Duration::from_millis(500)).spawn();
     // It sends a request only after it has closed its stdin.
     within_deadline("a request", asked.notified()).await;
-    let began = Instant::now();
     let error = within_deadline("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
     let CallError::Closed(closed) = error else { panic!("{error}") };
     assert!(matches!(closed.reason(), EndReason::Write(_)), "{closed:?}");
-    assert!(began.elapsed() < 5 * SECOND);
-    gone_within(SECOND, || members(pid));
+    until_gone(|| members(pid));
 }
 
 /// All bytes are sent and read one by one.
@@ -186,7 +183,7 @@ fn a_peer_that_sends_and_takes_one_byte_at_a_time_is_served() {
         }
         sending.join().expect("no panic");
         answered.assert_complete(60);
-        assert_eq!(program.ends_within(5 * SECOND).code(), Some(0));
+        assert_eq!(program.ends().code(), Some(0));
     }
 }
 

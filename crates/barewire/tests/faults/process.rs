@@ -9,6 +9,8 @@ use std::process::{self, Child, ChildStdin, ChildStdout, Command, ExitStatus, St
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::eventually::DEADLINE;
+
 /// The path of an example, which cargo builds with the tests.
 pub(super) fn example(name: &str) -> PathBuf {
     let mut path = env::current_exe().expect("this test");
@@ -86,13 +88,13 @@ impl Program {
     }
 
     /// Waits until it exits by itself, at most `time`.
-    pub(super) fn ends_within(&mut self, time: Duration) -> ExitStatus {
+    pub(super) fn ends(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("ours") {
                 return status;
             }
-            assert!(start.elapsed() < time, "process {} is still there after {time:?}", self.pid());
+            assert!(start.elapsed() < DEADLINE, "process {} is still there", self.pid());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -177,10 +179,10 @@ pub(super) fn children(of: u32) -> Vec<u32> {
 }
 
 /// Waits until `what` returns no processes.
-pub(super) fn gone_within(time: Duration, what: impl Fn() -> Vec<u32>) {
+pub(super) fn until_gone(what: impl Fn() -> Vec<u32>) {
     let start = Instant::now();
     while !what().is_empty() {
-        assert!(start.elapsed() < time, "still there after {time:?}: {:?}", what());
+        assert!(start.elapsed() < DEADLINE, "still there: {:?}", what());
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::eventually::DEADLINE;
 use super::{one_thread, threads, within_deadline};
 
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = DEADLINE;
 
 /// Methods: `n` yields and counts its notifications, `r` is answered at once.
 fn counting(seen: &Arc<AtomicUsize>) -> Methods {
@@ -216,7 +216,7 @@ async fn an_answer_behind_many_refused_requests_is_read_also_when_nothing_can_be
     let (writer, mut taken) = tokio::io::duplex(1 << 10);
     let mut limits = ConnectionLimits::default();
     limits.output = 200;
-    let connection = Connection::new((reader, writer)).limits(limits).grace(Duration::from_secs(30));
+    let connection = Connection::new((reader, writer)).limits(limits).grace(4 * DEADLINE);
     let peer = connection.spawn();
     let call = tokio::spawn(peer.call::<i64>("ask", ()).into_future());
     let mut asked = [0; 39];
@@ -228,7 +228,7 @@ async fn an_answer_behind_many_refused_requests_is_read_also_when_nothing_can_be
     }
     text += "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n";
     tokio::io::AsyncWriteExt::write_all(&mut feed, text.as_bytes()).await.expect("it reads");
-    let answer = tokio::time::timeout(Duration::from_secs(10), call).await.expect("hangs");
+    let answer = within_deadline("the answer", call).await;
     assert_eq!(answer.expect("no panic").expect("answered"), 7);
 }
 
@@ -279,7 +279,7 @@ async fn work_in_flight_does_not_delay_the_end_when_writing_fails() {
 /// Also calls that are made when writing already fails, but the child has not exited yet.
 #[tokio::test]
 async fn errors_of_calls_to_a_child_that_no_longer_reads_have_its_exit() {
-    let script = r#"exec 0<&-; echo '{"jsonrpc":"2.0","method":"deaf"}'; exec sleep 60"#;
+    let script = r#"exec 0<&-; echo '{"jsonrpc":"2.0","method":"deaf"}'; exec sleep 600"#;
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).spawn().expect("sh");
     let pid = Pid::from_raw(child.pid().cast_signed()).expect("a process");
     let is_deaf = Arc::new(Notify::new());
