@@ -36,7 +36,7 @@ fn tester() -> Builder {
 }
 
 /// Longer than any step of these tests takes.
-const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = eventually::DEADLINE;
 
 /// Waits for a future that must complete in time.
 async fn in_time<T>(what: impl Future<Output = T>) -> T {

@@ -188,7 +188,8 @@ async fn a_slow_issuer_delays_a_request_for_some_seconds_and_no_longer() {
     let token = key.token(&json!({"alg": "ES256", "kid": "k1"}), &issuer.claims(RESOURCE));
     let start = Instant::now();
     assert_eq!(site.whoami(&token).await.status(), 503);
-    assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+    // The issuer would answer after ten minutes.
+    assert!(start.elapsed() < Duration::from_secs(180), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

@@ -43,9 +43,7 @@ async fn dropping_the_client_deletes_the_session_and_an_unanswered_delete_times_
     drop(client);
     script.bare("DELETE").await.status("200 OK", "").await;
     let client = script.legacy_client(tester(), Some("b")).await;
-    let began = Instant::now();
     let (_, request) = in_time(async { tokio::join!(client.shutdown(), script.bare("DELETE")) }).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     request.closed().await;
 }
 
@@ -122,8 +120,10 @@ async fn a_broken_stream_is_resumed_after_the_servers_retry_time() {
     let server = async {
         let request = script.post("resources/read").await;
         let message = request.json();
-        request.events("id: e1\nretry: 2000\ndata:\n\n").await.end().await;
+        let events = request.events("id: e1\nretry: 2000\ndata:\n\n").await;
+        // The client counts from the end of the stream, which it may see before we go on.
         let ended = Instant::now();
+        events.end().await;
         let request = script.bare("GET").await;
         let waited = ended.elapsed();
         // Without a time of the server, the client waits for a second.

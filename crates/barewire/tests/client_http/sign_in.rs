@@ -36,7 +36,8 @@ const FUTURE: u64 = 4_000_000_000;
 async fn a_cancelled_request_does_not_lose_the_new_refresh_token() {
     let (mut server, store) = (ScriptedServer::new().await, MemoryStore::new());
     store_tokens(&store, &server, "access-1", "refresh-1", 1).await;
-    let connecting = connect(&store, &server, Duration::from_millis(200));
+    // Long enough for the request to be sent before the time is up.
+    let connecting = connect(&store, &server, Duration::from_secs(3));
     let request = server.next().await;
     assert_eq!((&*request.method, &*request.path), ("POST", "/token"));
     assert!(request.body.contains("grant_type=refresh_token&refresh_token=refresh-1"), "{}", request.body);

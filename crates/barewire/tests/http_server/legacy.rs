@@ -197,13 +197,13 @@ async fn sessions_are_bounded_and_expire() {
     }
     let (server, running_handlers) = test_server();
     let mut limits = HttpLimits::default();
-    (limits.sessions, limits.session_idle) = (2, Duration::from_secs(1));
+    (limits.sessions, limits.session_idle) = (2, Duration::from_secs(5));
     let site = TestSite::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;
     let idle = wire.initialize("2025-11-25", json!({})).await;
     let busy = wire.initialize("2025-11-25", json!({})).await;
     let mut caller = site.connect().await;
-    caller.post(&[&busy], &call(1, "hold", json!({"ms": 3000}))).await;
+    caller.post(&[&busy], &call(1, "hold", json!({"ms": 600_000}))).await;
     running_handlers.until(1).await;
     let params =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
@@ -216,6 +216,7 @@ async fn sessions_are_bounded_and_expire() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(wire.ask(&[&idle], &call(1, "echo", json!({}))).await.status(), 404, "it has expired");
+    running_handlers.release();
     assert_eq!(caller.answer().await.json()["result"]["content"][0]["text"], "held", "it was in use");
 }
 

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::json;
 use tower_service::Service;
 
+use crate::eventually::DEADLINE;
 use crate::wire::{ACCEPT, Events, call, modern};
 use crate::{TestSite, test_server};
 
@@ -64,7 +65,8 @@ async fn a_body_may_arrive_in_any_pieces_up_to_its_limit() {
 #[tokio::test]
 async fn heads_and_bodies_have_timeouts() {
     let (site, _) = TestSite::with(|limits| {
-        (limits.head_timeout, limits.body_timeout) = (Duration::from_millis(200), Duration::from_millis(200));
+        // The other request is sent in time.
+        (limits.head_timeout, limits.body_timeout) = (Duration::from_secs(5), Duration::from_millis(200));
     })
     .await;
     let mut head = site.connect().await;
@@ -147,7 +149,7 @@ async fn every_framing_is_refused_on_public_addresses_and_with_authentication() 
 
 #[tokio::test]
 async fn a_shutdown_lets_running_requests_finish() {
-    let (site, running_handlers) = TestSite::with(|limits| limits.grace = Duration::from_secs(120)).await;
+    let (site, running_handlers) = TestSite::with(|limits| limits.grace = 4 * DEADLINE).await;
     let mut legacy = site.connect().await;
     let session = legacy.initialize("2025-11-25", json!({})).await;
     let mut stream = site.connect().await;
@@ -168,18 +170,18 @@ async fn a_shutdown_lets_running_requests_finish() {
     assert_eq!(legacy.answer().await.json()["result"]["content"][0]["text"], "held");
     assert_eq!(call.answer().await.json()["result"]["content"][0]["text"], "held");
     site.running.await.expect("it ends by itself");
-    assert!(start.elapsed() < Duration::from_secs(60), "before the grace period is over: {:?}", start.elapsed());
+    assert!(start.elapsed() < 4 * DEADLINE, "before the grace period is over: {:?}", start.elapsed());
     assert!(tokio::net::TcpStream::connect(site.addr).await.is_err());
     // A request that takes longer than the grace period is aborted.
     let (site, running_handlers) = TestSite::with(|limits| limits.grace = Duration::from_millis(200)).await;
     let mut call = site.connect().await;
-    call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
+    call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 3_600_000}})).await;
     running_handlers.until(1).await;
     let start = Instant::now();
     site.stop.stop();
     assert!(call.is_closed().await);
     site.running.await.expect("it ends by itself");
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < DEADLINE, "{:?}", start.elapsed());
     running_handlers.until(0).await;
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::Failure;
@@ -18,8 +18,22 @@ use tokio::task::JoinSet;
 use super::party::{Asked, Party, Reply};
 use super::scene::{Browser, Scene, connect, sign_in};
 
+/// Returns a port that nobody uses, below those that systems give to connections and to listeners that take any port:
+/// it is used a moment later.
 async fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("bound").port()
+    const FIRST_PORT: u16 = 12_000;
+    const PORTS: u32 = 20_000;
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    // Test processes at the same time begin at different places.
+    let first = std::process::id().wrapping_mul(97);
+    for _ in 0..PORTS {
+        let offset = first.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let port = FIRST_PORT + u16::try_from(offset).expect("below the number of ports");
+        if TcpListener::bind(("127.0.0.1", port)).await.is_ok() {
+            return port;
+        }
+    }
+    panic!("there is no free port");
 }
 
 /// The redirect URI of the next sign-in is the same, so it must not be taken for a part of the one that was left.
@@ -30,7 +44,7 @@ async fn pages_that_the_user_leaves_are_no_obstacle_to_the_next_sign_in() {
         1..=4 => Vec::new(),
         _ => vec![callback.to_owned()],
     });
-    let settings = sign_in(&store, &browser).redirect_port(free_port().await).timeout(Duration::from_millis(1500));
+    let settings = sign_in(&store, &browser).redirect_port(free_port().await).timeout(Duration::from_secs(4));
     let client = connect(&scene.url, settings).await.expect("signed in");
     for page in 1..=4 {
         let error = client.call_tool("write", ()).await.expect_err("the user is away").to_string();
