@@ -133,7 +133,7 @@ fn lost_duplicate_and_wrong_answers_are_counted_exactly() {
             *) say "$id" "$text" ;;
         esac"#,
     );
-    let options = ["echo", "--payload", "16", "--count", "100", "--warm-up", "0", "--timeout", "0.4", "-n", "8"];
+    let options = ["echo", "--payload", "16", "--count", "100", "--warm-up", "0", "--timeout", "5", "-n", "8"];
     let (json, code) = measured(&with(&options, &server));
     assert_eq!(code, Some(1));
     let counts = ["sent", "answered", "lost", "duplicated", "late"].map(|name| json[name].as_u64());
@@ -281,7 +281,7 @@ fn a_server_that_ends_in_the_warm_up_is_not_measured() {
     }
     // Next to a measured server it is in the report.
     let other = format!("gone=sh -c '{}'", server[2].replace('\'', r"'\''"));
-    let said = run(&["--count", "20", "--warm-up", "0.5", "--against", &other, "--", PROGRAM, "serve"]);
+    let said = run(&["--count", "20", "--warm-up", "5", "--against", &other, "--", PROGRAM, "serve"]);
     assert_eq!(said.code, Some(1), "{}", said.stderr);
     assert!(said.stdout.contains("gone: 0 sent, 0 answered"), "{}", said.stdout);
 }
@@ -302,14 +302,14 @@ fn a_signal_in_the_warm_up_measures_nothing() {
 fn requests_to_a_server_that_went_away_are_lost() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let mut served = HttpServer::new(&[]);
-        let options = ["--json", "--duration", "60", "-n", "4", "--warm-up", "0", "--revision", revision];
+        let options = ["--json", "--duration", "600", "-n", "4", "--warm-up", "0", "--revision", revision];
         let mut command = bench(&[&options[..], &["--url", &served.url]].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         let began = Instant::now();
         system_calls_grow(&served.process, "syscw", 200);
         served.process.kill().expect("it is there");
         let said = ProgramOutput::of(child.wait_with_output().expect("it ends"));
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(500), "{:?}", began.elapsed());
         let json: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr));
         let server = &json["servers"][0];
         assert_eq!(said.code, Some(1));
@@ -368,14 +368,14 @@ fn answered(mut client: &TcpStream) -> std::io::Result<()> {
 #[test]
 fn after_a_signal_the_measurements_are_printed() {
     let (server, busy) = busy_shell("measured");
-    let mut command = bench(&with(&["--json", "--duration", "60", "-n", "4", "--warm-up", "0"], &server));
+    let mut command = bench(&with(&["--json", "--duration", "600", "-n", "4", "--warm-up", "0"], &server));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let began = Instant::now();
     eventually("it is measured", || busy.exists());
     let pid = Pid::from_raw(child.id().try_into().expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("it is there");
     let said = ProgramOutput::of(child.wait_with_output().expect("it ends"));
-    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(began.elapsed() < Duration::from_secs(500));
     let json: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr));
     assert_eq!((said.code, &json["stopped"]), (Some(0), &true.into()));
     let server = &json["servers"][0];
@@ -393,7 +393,11 @@ fn unusable_requests_are_refused() {
         (&["echo"], "echo: text is missing, expected a string"),
         (&["ech", "text=a"], "the server has no tool ech"),
         (&["fail", "message=no"], "the tool failed: "),
-        (&["greet"], "the server answered tools/call with an error: Missing required client capability"),
+        // A server that is slow to start would be taken for a legacy one.
+        (
+            &["greet", "--revision", "2026-07-28"],
+            "the server answered tools/call with an error: Missing required client capability",
+        ),
         (&["nothing/here"], "the server has no tool nothing/here"),
         (&["--method", "nothing/here"], "the server answered nothing/here with an error: Method not found"),
         (&["notifications/initialized"], "notifications/initialized is a notification, which has no answer"),

@@ -263,7 +263,9 @@ fn a_tool_that_is_slow_once_is_not_taken_for_a_slow_one() {
         let check = checks.iter().find(|it| it["id"] == "concurrency").expect("it is there");
         (check["status"].as_str().expect("a status").to_owned(), check["skip"].clone())
     };
-    assert_eq!(server("[ $n != 1 ] || sleep 0.5"), ("skip".to_owned(), "permission".into()));
+    // A tool that is not slow can be slow twice on a busy machine, but not each time.
+    let is_skipped = || server("[ $n != 1 ] || sleep 0.5") == ("skip".to_owned(), "permission".into());
+    assert!((0..10).any(|_| is_skipped()));
     assert_eq!(server("sleep 0.5"), ("fail".to_owned(), Value::Null));
 }
 
@@ -281,12 +283,12 @@ fn an_answer_under_way_is_waited_for_before_stdin_is_closed() {
             *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}' ;;
             *'"ping"'*) answer '"result":{}' ;;
             *'"server/discover"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
-            *'"id"'*) touch open; (sleep 3; rm open; answer '"error":{"code":-32601,"message":"no"}') & ;;
+            *'"id"'*) touch open; (sleep 11; rm open; answer '"error":{"code":-32601,"message":"no"}') & ;;
             esac
         done
         [ ! -e open ] || exit 3"#;
     let output = barewire()
-        .args(["check", "--json", "--quiet", "--patience", "2s", "--only", "unknown-method,exit-code"])
+        .args(["check", "--json", "--quiet", "--patience", "8s", "--only", "unknown-method,exit-code"])
         .args(["--", "sh", "-c", script, "sh"])
         .arg(&folder)
         .output()
@@ -364,8 +366,10 @@ fn the_reason_for_a_skip_is_true() {
     };
     let text = skip(&["--call", r#"slow={"ms":12000}"#], "concurrency");
     assert!(text.contains("slow takes longer than 10 s") && !text.contains("--allow-calls"), "{text}");
-    let text = skip(&["--allow-calls", "--call", r#"slow={"ms":1}"#], "concurrency");
-    assert!(text.contains("no tool takes longer than 200 ms") && !text.contains("--allow-calls"), "{text}");
+    // On a busy machine any tool may take so long once, but not each time.
+    let mut texts = (0..10).map(|_| skip(&["--allow-calls", "--call", r#"slow={"ms":1}"#], "concurrency"));
+    let text = texts.find(|text| text.contains("no tool takes longer than 200 ms")).expect("a quick call");
+    assert!(!text.contains("--allow-calls"), "{text}");
     let text = skip(&[], "concurrency");
     assert!(text.contains("--allow-calls"), "{text}");
 }

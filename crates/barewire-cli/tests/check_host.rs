@@ -78,7 +78,7 @@ fn each_fault_of_a_client_is_found_by_its_check() {
 #[test]
 fn a_correct_client_has_no_findings() {
     let scenarios = "legacy,oldest-revision,unknown-revision";
-    let (report, output) = check_client(&[], scenarios, &["--stay", "2"]);
+    let (report, output) = check_client(&[], scenarios, &["--stay", "6"]);
     assert_eq!(with_status(&report, "fail"), BTreeSet::new(), "{report}");
     assert_eq!(output.status.code(), Some(0), "{report}");
     let unseen: BTreeSet<&str> = [
@@ -128,7 +128,7 @@ fn our_own_client_has_no_findings() {
 fn the_probe_breaks_no_rule() {
     let folder = Folder::new("probe-rules");
     let captures = folder.file("captures");
-    let (_, output) = check_client(&["--folder", &captures], "legacy,oldest-revision", &["--stay", "2"]);
+    let (_, output) = check_client(&["--folder", &captures], "legacy,oldest-revision", &["--stay", "6"]);
     assert_eq!(output.status.code(), Some(0));
     check_client(&["--folder", &captures], "everything", &["--modern"]);
     for file in ["probe.wire", "probe.2.wire", "probe.3.wire"] {
@@ -169,6 +169,8 @@ fn a_killed_probe_still_has_its_report() {
         exec 3> "$0/in"
         echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"killer","version":"1"}}}' >&3; sleep 1
         echo '{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}' >&3
+        # The request is recorded.
+        until cat "$0"/captures/* 2> /dev/null | grep -q '"tools/list"'; do sleep 0.05; done
         sleep 3; kill -KILL $probe; wait"#;
     let captures = folder.file("captures");
     let output = barewire()

@@ -82,7 +82,7 @@ fn a_list_whose_pages_repeat_is_not_read_to_the_last_page() {
 #[test]
 fn only_concurrency_is_found_in_a_server_that_waits_for_its_tools() {
     for era in ["--legacy", "--modern"] {
-        let report = check(&["--patience", "1", "--timeout", "120"], &[era, "--blocks-for", "3000"]);
+        let report = check(&["--patience", "3", "--timeout", "300"], &[era, "--blocks-for", "8000"]);
         assert_eq!(with_status(&report, "fail"), BTreeSet::from(["concurrency"]), "{report}");
     }
 }

@@ -4,7 +4,7 @@
 use crate::http_server;
 use crate::program_output;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -120,8 +120,16 @@ fn a_bad_url_is_explained() {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            let mut some = [0; 4096];
-            let _ = stream.read(&mut some);
+            // The whole request, because what is not read when the connection is closed resets it.
+            let mut reader = BufReader::new(&stream);
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                let value =
+                    line.to_ascii_lowercase().strip_prefix("content-length: ").map(str::trim).map(str::to_owned);
+                length = value.and_then(|value| value.parse().ok()).unwrap_or(length);
+                line.clear();
+            }
+            let _ = reader.take(length).read_to_end(&mut Vec::new());
             let _ = stream.write_all(
                 b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhi!\x1b",
             );

@@ -45,10 +45,10 @@ fn at_a_terminal_a_question_can_be_declined_and_a_signal_ends_it() {
 #[test]
 fn the_time_that_the_user_takes_does_not_count() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let mut terminal = Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
+        let mut terminal = Terminal::start(&["greet", "--timeout", "5", "--revision", revision], &[PROGRAM, "serve"]);
         terminal.sees("> ");
         // The user takes longer than the timeout, which must not run meanwhile.
-        thread::sleep(Duration::from_millis(2500));
+        thread::sleep(Duration::from_millis(5500));
         terminal.types("Ada\n");
         terminal.sees("Hello, Ada!");
         assert_eq!(terminal.ends(), Some(0), "{revision}");

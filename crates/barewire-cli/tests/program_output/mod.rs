@@ -5,6 +5,11 @@ use std::process::Output;
 /// An address at which no server listens. A port that was free a moment ago may belong to another process now.
 pub(super) const NO_SERVER: &str = "127.0.0.1:1";
 
+/// Returns the lines of stderr without what our own server says of a machine that is too busy for it.
+pub(super) fn without_slowness(stderr: &str) -> String {
+    stderr.split_inclusive('\n').filter(|line| !line.contains("blocked its connection for")).collect()
+}
+
 #[derive(Debug)]
 pub(super) struct ProgramOutput {
     pub(super) code: Option<i32>,
@@ -15,7 +20,8 @@ pub(super) struct ProgramOutput {
 impl ProgramOutput {
     pub(super) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        let stderr = without_slowness(&text(output.stderr));
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr }
     }
 
     #[track_caller]

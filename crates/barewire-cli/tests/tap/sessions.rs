@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use super::stage::*;
+use crate::program_output::without_slowness;
 
 fn call(what: &[&str], tap: Option<&[&str]>) -> Output {
     let mut command = barewire();
@@ -39,8 +40,7 @@ fn a_session_through_a_tap_is_the_same() {
 
 /// Its stderr, without what a server says of a machine that is too busy for it.
 fn said(output: &std::process::Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    text.lines().filter(|line| !line.contains("without waiting")).collect::<Vec<_>>().join("\n")
+    without_slowness(&String::from_utf8_lossy(&output.stderr))
 }
 
 /// The log without its times: they are different each time.
@@ -76,7 +76,7 @@ fn the_log_pairs_requests_and_responses() {
 
 #[test]
 fn rounds_are_one_operation_in_the_log() {
-    let lines = log(&["greet", "--answer", "name=Ada"], &[]);
+    let lines = log(&["greet", "--answer", "name=Ada", "--revision", "2026-07-28"], &[]);
     let of = |end: &str| lines.iter().filter(|line| line.contains(" tools/call greet ") && line.ends_with(end)).count();
     assert_eq!((of("input required"), of("round 2")), (1, 1), "{lines:#?}");
     let last = lines.iter().find(|line| line.contains(", 2 rounds in T ms")).expect("it says so");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::eventually::eventually;
+use super::eventually::{DEADLINE, eventually};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
 
@@ -80,8 +80,12 @@ impl Tap {
     /// The most memory that it has had, in KiB.
     pub(crate) fn most_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        line.trim().strip_suffix(" kB")?.trim().parse().ok()
+        let kib = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().strip_suffix(" kB")?.trim().parse().ok()
+        };
+        // Without the pages of the executable, which the system reads when it wants to.
+        Some(kib("VmHWM:")?.saturating_sub(kib("RssFile:")?))
     }
 
     /// Ends it, and gives what it has recorded.
@@ -132,7 +136,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
         Self { reader: BufReader::new(stream.try_clone().expect("a socket")), writer: stream }
     }
 
