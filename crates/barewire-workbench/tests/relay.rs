@@ -17,7 +17,7 @@ async fn clients_that_send_no_head_are_disconnected() {
     let url = format!("http://{}/mcp", server.local_addr().expect("it listens"));
     let server = tokio::spawn(server.run());
     let mut settings = HttpRelaySettings::default();
-    settings.first_head = Duration::from_millis(200);
+    settings.first_head = Duration::from_secs(2);
     let dialer = Dialer::new(&Endpoint::new(&url).no_proxy()).expect("a URL");
     let relay = HttpRelay::listen("127.0.0.1:0", dialer, &settings).await.expect("a port");
     let address = relay.local_addr().expect("it listens");

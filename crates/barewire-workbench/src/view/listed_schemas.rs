@@ -224,7 +224,7 @@ mod tests {
         let begin = Instant::now();
         assert_eq!(mismatches(&index, 33), Vec::<String>::new());
         let took = begin.elapsed();
-        assert!(took < Duration::from_secs(20), "{took:?}");
+        assert!(took < Duration::from_secs(180), "{took:?}");
     }
 
     /// Schemas that take long to compile or to check, if nothing stopped them.
@@ -254,7 +254,7 @@ mod tests {
             let begin = Instant::now();
             let found = mismatches(&index, 3);
             let took = begin.elapsed();
-            assert!(took < Duration::from_secs(20), "{took:?} {:.80}", schema);
+            assert!(took < Duration::from_secs(180), "{took:?} {:.80}", schema);
             assert!(found.len() < 2, "{found:?}");
         }
     }
