@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -185,8 +185,32 @@ fn try_command(port: u16, words: &[&str]) -> std::io::Result<String> {
         text.push_str(&format!("${}\r\n{word}\r\n", word.len()));
     }
     stream.write_all(text.as_bytes())?;
-    let mut answer = vec![0; 1 << 16];
-    let length = stream.read(&mut answer)?;
-    answer.truncate(length);
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    let (mut reader, mut answer) = (BufReader::new(stream), String::new());
+    read_reply(&mut reader, &mut answer)?;
+    Ok(answer)
+}
+
+/// Reads one whole reply, with everything in it.
+fn read_reply(reader: &mut impl BufRead, answer: &mut String) -> std::io::Result<()> {
+    let mut replies = 1_u64;
+    while replies > 0 {
+        replies -= 1;
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        answer.push_str(&line);
+        let (kind, rest) = line.split_at(1);
+        let length = rest.trim().parse::<u64>();
+        match (kind, length) {
+            ("$", Ok(length)) => {
+                let mut bulk = Vec::new();
+                reader.by_ref().take(length + 2).read_to_end(&mut bulk)?;
+                answer.push_str(&String::from_utf8_lossy(&bulk));
+            }
+            ("*", Ok(length)) => replies += length,
+            _ => {}
+        }
+    }
+    Ok(())
 }
