@@ -84,7 +84,17 @@ fn sources() -> Vec<Source> {
 fn code(text: &str) -> String {
     let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    text.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+    let mut code = String::new();
+    let mut is_continued = false;
+    // A string that goes on in the next line is one line.
+    for line in text.lines().filter(is_code) {
+        code.push_str(if is_continued { line.trim_start() } else { line });
+        is_continued = code.ends_with('\\') && code.pop().is_some();
+        if !is_continued {
+            code.push('\n');
+        }
+    }
+    code
 }
 
 #[test]
@@ -109,7 +119,7 @@ fn no_part_uses_one_that_comes_after_it() {
 fn no_text_names_an_option() {
     for Source { path, code, .. } in sources().into_iter().filter(|source| !source.path.ends_with("view/copy.rs")) {
         for (number, line) in code.lines().enumerate() {
-            for text in line.split('"').skip(1).step_by(2) {
+            for text in line.replace("\\\"", "").split('"').skip(1).step_by(2) {
                 let mut words = text.split(|c: char| c.is_whitespace() || "`(".contains(c));
                 let option = words.find(|word| {
                     let name = word.strip_prefix("--").unwrap_or_default();

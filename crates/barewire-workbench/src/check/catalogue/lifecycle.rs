@@ -84,7 +84,7 @@ pub(crate) static MUTE_SERVER: Check = Check {
     )],
     remedy: "Flush stdout after every message, and end each message with a newline. Read lines, not Content-Length \
              headers. Respond without waiting for the end of stdin. If the server only starts slowly, raise \
-             --patience. At a URL, check the path, often /mcp, and any proxy in front of the server.",
+             the patience. At a URL, check the path, often /mcp, and any proxy in front of the server.",
     example: "sys.stdout.write(json.dumps(answer) + \"\\n\"); sys.stdout.flush()",
     see: &["early-exit", "split-input", "stdout-purity"],
     places: LIVE_ANYWHERE,
