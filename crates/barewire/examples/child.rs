@@ -11,9 +11,9 @@ use barewire::peer::{Connection, Raw};
 use barewire::transport::Child;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     let mut arguments = std::env::args_os().skip(1);
-    let program = arguments.next().ok_or("usage: child PROGRAM [ARGUMENTS]")?;
+    let program = arguments.next().ok_or_else(|| std::io::Error::other("usage: child PROGRAM [ARGUMENTS]"))?;
     let child = Child::new(program).args(arguments).spawn()?;
     let peer = Connection::new(child).spawn();
     let answer: Raw = peer.call("hello", [1, 2, 3]).await?;

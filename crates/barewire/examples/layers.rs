@@ -20,7 +20,7 @@ struct File {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let may_delete = std::env::var_os("MAY_DELETE").is_some();
     let server = Server::new("files", "1.0")
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Tool::new("read", "Reads a file", |File { name }| async move { format!("contents of {name}") }).read_only(),
         )
         .with(Tool::new("delete", "Deletes a file", |File { name }| async move { format!("{name} is gone") }));
-    Ok(server.serve_stdio().await?)
+    server.serve_stdio().await
 }
 
 /// Logs the outcome of each call, and the time it took.

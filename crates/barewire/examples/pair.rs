@@ -7,7 +7,7 @@ use barewire::peer::{Connection, Context, Methods};
 use barewire::transport::memory;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     let (here, there) = memory(64 * 1024);
 
     let greeter = Methods::new().on("greet", |context: Context, (): ()| async move {
@@ -24,5 +24,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     eprintln!("{greeting}");
 
     peer.shutdown().await?;
-    Ok(there.await??)
+    there.await.map_err(std::io::Error::other)?
 }

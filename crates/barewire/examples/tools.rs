@@ -10,11 +10,11 @@ use barewire::Client;
 use barewire::transport::Child;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     // Problems, such as output of the server that is not a message, are logged to stderr.
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let mut arguments = std::env::args_os().skip(1);
-    let program = arguments.next().ok_or("usage: tools PROGRAM [ARGUMENTS]")?;
+    let program = arguments.next().ok_or_else(|| std::io::Error::other("usage: tools PROGRAM [ARGUMENTS]"))?;
     let client = Client::spawn(Child::new(program).args(arguments)).await?;
     let server = client.server_info();
     let name =
