@@ -64,6 +64,8 @@
 //! connection is not flooded. A line of the log says that the server is away, and another that it is back.
 //! While no node can renew its lease, because the server is away, no lease ends.
 
+#![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
+
 mod address;
 mod builder;
 mod connection;
