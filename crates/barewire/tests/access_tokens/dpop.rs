@@ -1,6 +1,6 @@
 //! Tokens that are bound to a key: RFC 9449.
 
-use barewire::server::http::{AccessTokens, DpopUse};
+use barewire::server::http::{AccessTokens, DpopRole};
 use serde_json::{Value, json};
 
 use crate::issuer::{TestIssuer, issuer_with_key, now};
@@ -204,12 +204,12 @@ async fn tokens_can_be_required_to_be_bound() {
     let (issuer_key, issuer) = issuer_with_key().await;
     let holder = Holder::new(&issuer_key, &issuer, SigningKey::p256());
     let bearer = issuer_key.token(&json!({"alg": "ES256", "kid": "k1"}), &issuer.claims(RESOURCE));
-    let required = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE).dpop(DpopUse::Required)).await;
+    let required = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE).dpop(DpopRole::Required)).await;
     let answer = required.whoami(&bearer).await;
     assert_eq!(answer.status(), 401);
     assert!(challenges(&answer).starts_with("DPoP algs=") && !challenges(&answer).contains("Bearer"));
     assert_eq!(holder.send(&required, &holder.proof(&holder.claims())).await.status(), 200);
-    let unused = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE).dpop(DpopUse::Unused)).await;
+    let unused = Site::with(AccessTokens::jwt(&issuer.url, RESOURCE).dpop(DpopRole::Unused)).await;
     assert_eq!(unused.whoami(&bearer).await.status(), 200);
     let answer = holder.send(&unused, &holder.proof(&holder.claims())).await;
     assert_eq!(answer.status(), 401);

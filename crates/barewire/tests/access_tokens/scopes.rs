@@ -1,7 +1,7 @@
 //! Scopes of tools, prompts and resources.
 
 use barewire::Server;
-use barewire::server::http::{AccessTokens, BearerTokens, DpopUse, Principal, ScopeHierarchy};
+use barewire::server::http::{AccessTokens, BearerTokens, DpopRole, Principal, ScopeHierarchy};
 use barewire::server::{Prompt, Resource, Template, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -159,7 +159,7 @@ async fn the_scopes_of_the_server_and_of_the_tool_are_named_together() {
 #[tokio::test]
 async fn a_scope_that_is_missing_is_asked_for_with_the_scheme_of_the_token() {
     let (key, issuer) = issuer_with_key().await;
-    let tokens = AccessTokens::jwt(&issuer.url, RESOURCE).dpop(DpopUse::Unused);
+    let tokens = AccessTokens::jwt(&issuer.url, RESOURCE).dpop(DpopRole::Unused);
     let site = Site::of(scoped_server().http().authenticate(tokens)).await;
     let token = key.token(&json!({"alg": "ES256", "kid": "k1"}), &issuer.claims(RESOURCE));
     let answer = site.ask(&[&format!("Authorization: Bearer {token}")], "tools/call", json!({"name": "read"})).await;

@@ -8,7 +8,7 @@ use crate::http::challenge::{Bearer, Dpop};
 /// The role of DPoP at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_enums, reason = "every role is handled")]
-pub enum DpopUse {
+pub enum DpopRole {
     /// Tokens are not bound to keys.
     #[default]
     Unused,
@@ -25,7 +25,7 @@ pub struct Challenges<'a> {
     /// The scheme of the request that is refused; `None` if it had no credentials.
     pub presented: Option<Scheme>,
     /// The role of DPoP at this server.
-    pub dpop: DpopUse,
+    pub dpop: DpopRole,
     /// The error code; `None` if the request had no credentials.
     pub error: Option<&'a str>,
     /// The description of the error.
@@ -37,7 +37,7 @@ pub struct Challenges<'a> {
 }
 
 setters! { Challenges<'a> {
-    presented: Option<Scheme>, dpop: DpopUse, error: Option<&'a str>, description: Option<&'a str>,
+    presented: Option<Scheme>, dpop: DpopRole, error: Option<&'a str>, description: Option<&'a str>,
     scopes: &'a [String], metadata: Option<&'a str>,
 } }
 
@@ -53,9 +53,9 @@ impl Challenges<'_> {
     /// The first value names the scopes and the metadata. Many clients read only one header, and look for `Bearer`.
     pub fn values(&self) -> Vec<String> {
         let schemes: &[Scheme] = match (self.dpop, self.presented) {
-            (DpopUse::Unused, _) => &[Scheme::Bearer],
-            (DpopUse::Accepted, None | Some(Scheme::Bearer)) => &[Scheme::Bearer, Scheme::Dpop],
-            (DpopUse::Accepted, Some(Scheme::Dpop)) | (DpopUse::Required, _) => &[Scheme::Dpop],
+            (DpopRole::Unused, _) => &[Scheme::Bearer],
+            (DpopRole::Accepted, None | Some(Scheme::Bearer)) => &[Scheme::Bearer, Scheme::Dpop],
+            (DpopRole::Accepted, Some(Scheme::Dpop)) | (DpopRole::Required, _) => &[Scheme::Dpop],
         };
         let scope = listed_scopes(self.scopes.iter().map(String::as_str)).join(" ");
         let full = Bearer {
@@ -97,18 +97,18 @@ mod tests {
         let text = r#"error_description="it has expired""#;
         for (challenges, expected) in [
             (start, vec![format!("Bearer {metadata}, {needs}")]),
-            (start.dpop(DpopUse::Accepted), vec![format!("Bearer {metadata}, {needs}"), algs.to_owned()]),
-            (start.dpop(DpopUse::Required), vec![format!("{algs}, {metadata}, {needs}")]),
+            (start.dpop(DpopRole::Accepted), vec![format!("Bearer {metadata}, {needs}"), algs.to_owned()]),
+            (start.dpop(DpopRole::Required), vec![format!("{algs}, {metadata}, {needs}")]),
             (
-                failed.presented(Scheme::Bearer).dpop(DpopUse::Accepted),
+                failed.presented(Scheme::Bearer).dpop(DpopRole::Accepted),
                 vec![format!("Bearer {metadata}, {error}, {needs}, {text}"), algs.to_owned()],
             ),
             (
-                failed.presented(Scheme::Dpop).dpop(DpopUse::Accepted),
+                failed.presented(Scheme::Dpop).dpop(DpopRole::Accepted),
                 vec![format!("{algs}, {metadata}, {error}, {needs}, {text}")],
             ),
             (
-                failed.presented(Scheme::Bearer).dpop(DpopUse::Required),
+                failed.presented(Scheme::Bearer).dpop(DpopRole::Required),
                 vec![format!("{algs}, {metadata}, {error}, {needs}, {text}")],
             ),
             (failed.presented(Scheme::Dpop), vec![format!("Bearer {metadata}, {error}, {needs}, {text}")]),

@@ -26,7 +26,7 @@ impl Scheme {
 /// The access token of a request, and its scheme. It has no `Debug`, so that the token is not printed by accident.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Credentials<'a> {
+pub struct PresentedToken<'a> {
     /// The scheme.
     pub scheme: Scheme,
     /// The token: at least one byte, without white space around it.
@@ -37,14 +37,14 @@ pub struct Credentials<'a> {
 ///
 /// A token anywhere else, such as in the URI, is not looked at: MCP 2026-07-28, basic/authorization, "Token
 /// Requirements".
-pub fn credentials(headers: &(impl Headers + ?Sized)) -> Result<Option<Credentials<'_>>, RepeatedHeader> {
+pub fn credentials(headers: &(impl Headers + ?Sized)) -> Result<Option<PresentedToken<'_>>, RepeatedHeader> {
     let Some(value) = single(headers, "authorization")? else { return Ok(None) };
     let Some(space) = value.iter().position(|byte| *byte == b' ') else { return Ok(None) };
     let (name, token) = value.split_at(space);
     let token = token.trim_ascii();
     let schemes = [Scheme::Bearer, Scheme::Dpop];
     let scheme = schemes.into_iter().find(|scheme| name.eq_ignore_ascii_case(scheme.name().as_bytes()));
-    Ok(scheme.filter(|_| !token.is_empty()).map(|scheme| Credentials { scheme, token }))
+    Ok(scheme.filter(|_| !token.is_empty()).map(|scheme| PresentedToken { scheme, token }))
 }
 
 #[cfg(test)]

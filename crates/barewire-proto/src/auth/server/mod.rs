@@ -20,9 +20,9 @@ mod jws;
 mod scope;
 mod url;
 
-pub use challenges::{Challenges, DpopUse};
+pub use challenges::{Challenges, DpopRole};
 pub use claims::{BadClaims, Claims, ClaimsRefusal, Confirmation, ExpectedClaims, TokenForm};
-pub use credentials::{Credentials, Scheme, credentials};
+pub use credentials::{PresentedToken, Scheme, credentials};
 pub use discovery::{BadIssuer, IssuerMetadata, is_secure_url, metadata_urls};
 pub use dpop::{NonceState, Proof, ProofExpectations, ProofRefusal, base64url};
 pub use jwk::{Jwk, JwkSet, PublicKey, UnusableKey};

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::OnceLock;
 
-use barewire_proto::auth::server::{Challenges, Credentials, Scheme, credentials};
+use barewire_proto::auth::server::{Challenges, PresentedToken, Scheme, credentials};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use subtle::{Choice, ConstantTimeEq};
 
@@ -256,7 +256,7 @@ impl BearerTokens {
     fn check(&self, headers: &HeaderMap) -> Result<Principal, AuthError> {
         let headers = HeaderMapView(headers);
         let given = credentials(&headers).map_err(|_| AuthError::invalid_token())?;
-        let Some(Credentials { scheme: Scheme::Bearer, token: given, .. }) = given else {
+        let Some(PresentedToken { scheme: Scheme::Bearer, token: given, .. }) = given else {
             return Err(AuthError::unauthorized().scopes(self.scopes.iter().cloned()));
         };
         let mut found = None;

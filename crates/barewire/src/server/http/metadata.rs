@@ -1,6 +1,6 @@
 //! Protected-resource metadata: the document that tells a client where to get a token for this server. RFC 9728.
 
-use barewire_proto::auth::server::{DpopUse, listed_scopes};
+use barewire_proto::auth::server::{DpopRole, listed_scopes};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -50,9 +50,9 @@ impl ProtectedResource {
 
     /// Sets whether tokens may or must be bound to keys (DPoP).
     #[must_use]
-    pub fn dpop(mut self, dpop: DpopUse) -> Self {
-        self.dpop_signing_alg_values_supported = if dpop == DpopUse::Unused { &[] } else { &DPOP_ALGORITHMS };
-        self.dpop_bound_access_tokens_required = dpop == DpopUse::Required;
+    pub fn dpop(mut self, dpop: DpopRole) -> Self {
+        self.dpop_signing_alg_values_supported = if dpop == DpopRole::Unused { &[] } else { &DPOP_ALGORITHMS };
+        self.dpop_bound_access_tokens_required = dpop == DpopRole::Required;
         self
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let expected = r#"{"resource":"https://a.example/mcp","authorization_servers":["https://issuer.example"],"scopes_supported":["mcp:read"],"bearer_methods_supported":["header"]}"#;
         assert_eq!(json, expected.as_bytes());
         let json =
-            Metadata::new(&ProtectedResource::new("https://a.example/mcp").dpop(DpopUse::Required)).unwrap().json;
+            Metadata::new(&ProtectedResource::new("https://a.example/mcp").dpop(DpopRole::Required)).unwrap().json;
         let expected = r#"{"resource":"https://a.example/mcp","bearer_methods_supported":["header"],"dpop_signing_alg_values_supported":["ES256","EdDSA","PS256","RS256"],"dpop_bound_access_tokens_required":true}"#;
         assert_eq!(json, expected.as_bytes());
     }

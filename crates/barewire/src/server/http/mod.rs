@@ -68,7 +68,7 @@ use tokio::net::ToSocketAddrs;
 
 pub use auth::{AuthError, Authenticate, AuthenticateFuture, BearerTokens, RequestHead};
 #[doc(inline)]
-pub use barewire_proto::auth::server::{DpopUse, ScopeHierarchy};
+pub use barewire_proto::auth::server::{DpopRole, ScopeHierarchy};
 #[doc(inline)]
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use barewire_proto::auth::server::{DpopUse, Scheme, ScopeHierarchy};
+use barewire_proto::auth::server::{DpopRole, Scheme, ScopeHierarchy};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ pub(super) struct ChallengeStyle {
     /// The scheme of the request.
     pub(super) presented: Option<Scheme>,
     /// The role of DPoP at this server.
-    pub(super) dpop: DpopUse,
+    pub(super) dpop: DpopRole,
 }
 
 /// A principal as a store keeps it, for a call that may run again.

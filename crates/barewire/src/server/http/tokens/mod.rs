@@ -23,8 +23,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use barewire_proto::auth::server::{
-    BadJws, Claims, ClaimsRefusal, Confirmation, Credentials, DpopUse, ExpectedClaims, JwkSet, Jws, MAX_TOKEN_BYTES,
-    ProofRefusal, Scheme, ScopeHierarchy, TokenForm, credentials, is_secure_url, metadata_urls, normal_url,
+    BadJws, Claims, ClaimsRefusal, Confirmation, DpopRole, ExpectedClaims, JwkSet, Jws, MAX_TOKEN_BYTES,
+    PresentedToken, ProofRefusal, Scheme, ScopeHierarchy, TokenForm, credentials, is_secure_url, metadata_urls,
+    normal_url,
 };
 use http::HeaderName;
 
@@ -67,7 +68,7 @@ pub struct AccessTokens {
     required: Vec<String>,
     hierarchy: Option<Arc<ScopeHierarchy>>,
     source: TokenSource,
-    dpop: DpopUse,
+    dpop: DpopRole,
     proofs: Proofs,
     remembered: Remembered<Arc<GoodToken>>,
     /// Tokens that the issuer does not know, so that a client that sends one again and again is not asked about.
@@ -121,7 +122,7 @@ impl AccessTokens {
             required: Vec::new(),
             hierarchy: None,
             source,
-            dpop: DpopUse::Accepted,
+            dpop: DpopRole::Accepted,
             proofs: Proofs::new(),
             remembered: Remembered::new(MAX_REMEMBERED, MAX_REMEMBERED_BYTES),
             unknown: Remembered::new(MAX_REMEMBERED, MAX_REMEMBERED_BYTES),
@@ -154,10 +155,10 @@ impl AccessTokens {
         self
     }
 
-    /// Sets whether tokens may be bound to keys (DPoP). The default is [`DpopUse::Accepted`]. With
-    /// [`DpopUse::Required`], a token that is not bound to a key is refused. With [`DpopUse::Unused`], one that is.
+    /// Sets whether tokens may be bound to keys (DPoP). The default is [`DpopRole::Accepted`]. With
+    /// [`DpopRole::Required`], a token that is not bound to a key is refused. With [`DpopRole::Unused`], one that is.
     #[must_use]
-    pub fn dpop(mut self, dpop: DpopUse) -> Self {
+    pub fn dpop(mut self, dpop: DpopRole) -> Self {
         self.dpop = dpop;
         self
     }
@@ -266,7 +267,7 @@ impl AccessTokens {
         checked.map_err(|error| self.refused(error, Some(given.scheme)))
     }
 
-    fn credentials<'a>(&self, headers: &'a HeaderMapView<'_>) -> Result<Credentials<'a>, AuthError> {
+    fn credentials<'a>(&self, headers: &'a HeaderMapView<'_>) -> Result<PresentedToken<'a>, AuthError> {
         let repeated = || AuthError::invalid_because("there is more than one Authorization header");
         let given = credentials(headers).map_err(|_| self.refused(repeated(), None))?;
         // With the nonce, the first proof of a client is good.
@@ -301,7 +302,12 @@ impl AccessTokens {
     }
 
     /// Verifies a token.
-    async fn good_token(&self, given: Credentials<'_>, hash: &[u8; 32], now: i64) -> Result<Arc<GoodToken>, AuthError> {
+    async fn good_token(
+        &self,
+        given: PresentedToken<'_>,
+        hash: &[u8; 32],
+        now: i64,
+    ) -> Result<Arc<GoodToken>, AuthError> {
         let remembered = || self.remembered.find(hash, now).filter(|token| token.keys_version == self.issuer.version());
         if let Some(token) = remembered() {
             return Ok(token);
@@ -414,8 +420,8 @@ impl AccessTokens {
     /// Checks a token that is bound to no key.
     fn check_unbound(&self, scheme: Scheme) -> Result<(), AuthError> {
         match (scheme, self.dpop) {
-            (Scheme::Bearer, DpopUse::Unused | DpopUse::Accepted) => Ok(()),
-            (Scheme::Bearer, DpopUse::Required) => {
+            (Scheme::Bearer, DpopRole::Unused | DpopRole::Accepted) => Ok(()),
+            (Scheme::Bearer, DpopRole::Required) => {
                 Err(AuthError::invalid_because("it is bound to no key: request one with a DPoP proof"))
             }
             (Scheme::Dpop, _) => Err(AuthError::invalid_because("it is bound to no key: send it as a bearer token")),
@@ -432,7 +438,7 @@ impl AccessTokens {
         now: i64,
     ) -> Result<(), AuthError> {
         let refusal = match (scheme, self.dpop) {
-            (_, DpopUse::Unused) => {
+            (_, DpopRole::Unused) => {
                 return Err(AuthError::invalid_because("it is bound to a key, which this server does not check"));
             }
             // As a bearer token it would be as good as stolen: RFC 9449, section 7.2.
@@ -469,7 +475,7 @@ impl AccessTokens {
     /// Adds the nonce that a proof needs to a refusal.
     fn with_nonce(&self, error: AuthError, now: i64) -> AuthError {
         match self.proofs.nonce(now) {
-            Some(nonce) if self.dpop != DpopUse::Unused => error.header(DPOP_NONCE, nonce),
+            Some(nonce) if self.dpop != DpopRole::Unused => error.header(DPOP_NONCE, nonce),
             _ => error,
         }
     }
