@@ -457,9 +457,8 @@ impl AccessTokens {
                 }
                 Err(BadProof::Full) => return Err(AuthError::unavailable()),
                 Err(BadProof::ClockSetBack) => {
-                    self.issuer
-                        .log
-                        .report("the clock was set back: no DPoP proofs are accepted until it has caught up");
+                    let until = "until it has caught up, or the server is restarted";
+                    self.issuer.log.report(format_args!("the clock was set back: no DPoP proofs are accepted {until}"));
                     return Err(AuthError::unavailable());
                 }
                 Err(BadProof::Refused(refusal)) => refusal,
