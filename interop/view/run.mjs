@@ -2,6 +2,7 @@
 import { runTests } from "./harness.mjs";
 import "./source.mjs";
 import "./flows.mjs";
+import "./urls.mjs";
 import "./access.mjs";
 import "./hostile.mjs";
 import "./looks.mjs";

@@ -104,6 +104,17 @@ function fillTab() {
   }
 }
 
+/**
+ * Returns the view with another source if there is none with its number.
+ * @param {View} wanted
+ * @returns {View}
+ */
+function withSource(wanted) {
+  if (sources.length === 0 || sources.some((source) => String(source.id) === wanted.s)) return wanted;
+  const s = String((sources.find((each) => each.drivable) ?? sources[0]).id);
+  return { ...wanted, s, c: "", ...(wanted.s ? { f: 0, x: "", t: "" } : {}) };
+}
+
 /** @param {View} shown @param {View} before */
 function viewChanged(shown, before) {
   /** @param {...keyof View} names */
@@ -131,9 +142,7 @@ function viewChanged(shown, before) {
 function sourcesChanged(message) {
   sources = message.sources;
   byId("not-redacted").hidden = message.redacted;
-  if (!currentSource() && sources.length > 0) {
-    show({ s: String((sources.find((each) => each.drivable) ?? sources[0]).id), c: "", ...(view().s ? { f: 0, x: "", t: "" } : {}) }, { replace: true });
-  }
+  show(withSource(view()), { replace: true });
   showConversations(sources);
   showSource();
   const source = currentSource();
@@ -305,8 +314,7 @@ async function goToPartner() {
 
 async function start() {
   const names = makeTabs();
-  const token = startView();
-  if (!names.includes(/** @type {typeof names[number]} */ (view().tab))) show({ tab: "frames" }, { replace: true });
+  const token = startView(names, withSource);
   onView(viewChanged);
   startFilter();
   startSplitter();

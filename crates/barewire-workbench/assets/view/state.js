@@ -5,6 +5,10 @@
 
 const DEFAULTS = Object.freeze({ s: "", tab: "frames", c: "", q: "", f: 0, fold: true, x: "", t: "", a: "", b: "" });
 
+/** The tabs of this page. @type {readonly string[]} */
+let knownTabs = [DEFAULTS.tab];
+/** Returns what can be shown instead of what the URL says. @type {(view: View) => View} */
+let correct = (view) => view;
 /** @type {View} */
 let current = { ...DEFAULTS };
 /** @type {((view: View, before: View) => void)[]} */
@@ -31,9 +35,10 @@ function fragment(view) {
 function parseFragment(text) {
   const params = new URLSearchParams(text.replace(/^#/, ""));
   const frame = Number(params.get("f"));
+  const tab = params.get("tab") ?? "";
   return {
     s: params.get("s") ?? "",
-    tab: params.get("tab") ?? DEFAULTS.tab,
+    tab: knownTabs.includes(tab) ? tab : DEFAULTS.tab,
     c: params.get("c") ?? "",
     q: params.get("q") ?? "",
     f: Number.isSafeInteger(frame) && frame > 0 ? frame : 0,
@@ -80,14 +85,25 @@ export function onView(listener) {
   listeners.push(listener);
 }
 
-/** Reads the URL, and follows it from now on. Returns the token that was in it, which is removed from it. */
-export function startView() {
+/**
+ * Reads the URL, and follows it from now on. Returns the token that was in it, which is removed from it.
+ * @param {readonly string[]} tabs
+ * @param {(view: View) => View} correction
+ */
+export function startView(tabs, correction) {
+  knownTabs = tabs;
+  correct = correction;
   const params = new URLSearchParams(location.hash.slice(1));
   const token = params.get("token");
   current = parseFragment(location.hash);
   history.replaceState(null, "", fragment(current));
   // `hashchange` also comes after a link and after an edit of the address; `popstate` comes with both.
-  window.addEventListener("popstate", () => become(parseFragment(location.hash)));
+  window.addEventListener("popstate", () => {
+    const next = correct(parseFragment(location.hash));
+    // An address that was edited can say what does not exist.
+    history.replaceState(null, "", fragment(next));
+    become(next);
+  });
   return token;
 }
 

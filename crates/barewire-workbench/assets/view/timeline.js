@@ -20,6 +20,24 @@ const OVERVIEW = 30;
 /** The most that can be zoomed in: a microsecond a pixel. */
 const LEAST_SPAN = 0.000_5;
 
+/**
+ * Returns the shortest range at a time. Times that are large are numbers with fewer decimals.
+ * @param {number} time
+ */
+function leastSpan(time) {
+  return Math.max(LEAST_SPAN, Math.abs(time) * 1e-13);
+}
+
+/**
+ * Reads a range of the URL; null unless it is two numbers, the second after the first.
+ * @param {string} text
+ */
+function rangeOf(text) {
+  const match = /^(-?\d+(?:\.\d+)?)~(-?\d+(?:\.\d+)?)$/.exec(text);
+  const [from, to] = match ? [Number(match[1]), Number(match[2])] : [0, 0];
+  return Number.isFinite(from) && Number.isFinite(to) && to > from ? { from, to } : null;
+}
+
 /** The timeline of a source. */
 export class TimelineTab {
   /** @param {Api} api */
@@ -96,12 +114,11 @@ export class TimelineTab {
     if (!source) return;
     this.timed = source.timed;
     const first = source.first ?? 0;
-    this.whole = { from: first, to: Math.max(source.last ?? 1, first + LEAST_SPAN) };
+    this.whole = { from: first, to: Math.max(source.last ?? 1, first + leastSpan(first)) };
     this.range = view().t;
-    const [from, to] = view().t.split("~").map(Number);
-    const chosen = view().t !== "" && Number.isFinite(from) && Number.isFinite(to) && to > from;
-    this.from = chosen ? from : this.whole.from;
-    this.to = chosen ? to : this.whole.to;
+    // The URL may be of anybody.
+    const { from, to } = rangeOf(view().t) ?? this.whole;
+    this.#become(from, to);
     this.#load();
     this.#schedule();
   }
@@ -122,12 +139,13 @@ export class TimelineTab {
   }
 
   /**
+   * Takes a range, or the nearest one that can be shown.
    * @param {number} from
    * @param {number} to
    */
-  #goTo(from, to) {
+  #become(from, to) {
     const margin = (this.whole.to - this.whole.from) * 0.02;
-    let span = Math.max(LEAST_SPAN, Math.min(to - from, this.whole.to - this.whole.from + 2 * margin));
+    let span = Math.max(leastSpan(this.whole.to), Math.min(to - from, this.whole.to - this.whole.from + 2 * margin));
     let start = Math.max(this.whole.from - margin, Math.min(from, this.whole.to + margin - span));
     if (start <= this.whole.from - margin && span >= this.whole.to - this.whole.from) {
       start = this.whole.from;
@@ -135,6 +153,15 @@ export class TimelineTab {
     }
     this.from = start;
     this.to = start + span;
+  }
+
+  /**
+   * Shows a range, and puts it into the URL.
+   * @param {number} from
+   * @param {number} to
+   */
+  #goTo(from, to) {
+    this.#become(from, to);
     this.#schedule();
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
@@ -432,7 +459,11 @@ export class TimelineTab {
     context.textBaseline = "middle";
     const step = axisStep(this.#span, width / 90);
     context.lineWidth = 1;
-    for (let mark = Math.ceil(this.from / step) * step; mark <= this.to; mark += step) {
+    const firstMark = Math.ceil(this.from / step);
+    // The number of marks is limited, because a sum of large and small numbers may not grow.
+    for (let index = 0; index <= width / 20; index += 1) {
+      const mark = (firstMark + index) * step;
+      if (!(mark <= this.to)) break;
       const at = Math.round(x(mark)) + 0.5;
       context.strokeStyle = color("line");
       context.beginPath();

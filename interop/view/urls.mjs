@@ -1,0 +1,44 @@
+// The URL: no fragment freezes or empties the page, "back" undoes what was chosen, and links keep it.
+import { join } from "node:path";
+import { assert, detailOf, equal, fixtures, rowOf, rowsAreThere, test, withView } from "./harness.mjs";
+
+const tour = join(fixtures, "tour.wire");
+const faults = join(fixtures, "faults.wire");
+const http = join(fixtures, "http.wire");
+
+const ODD = [
+  "t=5~5.000000000000001", "t=0~0", "t=1~0", "t=~", "t=1~", "t=NaN~Infinity", "t=-1e308~1e308", "t=1e300~2e300", "t=0x1~0x2",
+  "t=0~99999999999999999999", `t=-${"9".repeat(300)}~${"9".repeat(300)}`, "t=0~1~2", "t=%00~%ff", "t=0.0000001~0.0000002",
+  "tab=foo", "tab=", "tab=__proto__", "tab=constructor", "s=99", "s=", "s=__proto__", "s=1/../2", "s=%2e%2e", "f=-1", "f=1e99",
+  "f=e0", "f=e99999999999", "f=4294967297", "f=x", "c=nobody", "q=tol:x", "q=%22", `q=${"a%20".repeat(3000)}`, `x=${"1,".repeat(5000)}`,
+  "x=-1,x,99999999999999999999", "a=7&b=8&tab=compare", "fold=x", "%", "%%%=%", "=&=", "&&&", "token=x", "#", "?", "s=1&s=2&tab=timeline&tab=drive",
+];
+
+test("no fragment freezes or empties the page", () =>
+  withView([tour, http], { expected: [/status of 4\d\d/] }, async (page) => {
+    await rowsAreThere(page);
+    for (const tab of ["frames", "timeline", "compare"]) {
+      for (const odd of ODD) {
+        await page.evaluate(([fragment]) => (location.hash = fragment), [`s=2&tab=${tab}&${odd}`]);
+        await page.evaluate(([fragment]) => (location.hash = fragment), [`${odd}&s=1&tab=${tab}`]);
+        // Two pictures are drawn after the change.
+        await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+        const shown = await page.locator(".panel:not([hidden])").count();
+        equal(shown, 1, `panels that are shown for ${odd.slice(0, 60)}`);
+      }
+    }
+    for (const odd of ["s=99&tab=foo", "tab=foo", "s=99"]) {
+      await page.evaluate((fragment) => (location.hash = fragment), odd);
+      await rowsAreThere(page);
+      assert(!page.url().includes("foo") && !page.url().includes("s=99"), page.url());
+    }
+  }));
+
+test("a range of the timeline that is too short or nowhere is shown as the nearest one", () =>
+  withView([tour], { hash: "&tab=timeline&t=5~5.000000000000001" }, async (page) => {
+    await page.locator("#panel-timeline table").waitFor();
+    await page.evaluate(() => (location.hash = "s=1&tab=timeline&t=900~901"));
+    await page.locator("#panel-timeline .status", { hasText: "operation" }).waitFor();
+    await page.evaluate(() => (location.hash = "s=1&tab=timeline&t=x~y"));
+    await page.locator("#panel-timeline tbody tr").first().waitFor();
+  }));
