@@ -42,3 +42,37 @@ test("a range of the timeline that is too short or nowhere is shown as the neare
     await page.evaluate(() => (location.hash = "s=1&tab=timeline&t=x~y"));
     await page.locator("#panel-timeline tbody tr").first().waitFor();
   }));
+
+test("links keep what was chosen after they were drawn", () =>
+  withView([tour, faults], { hash: "&s=1" }, async (page) => {
+    await rowOf(page, 3).click();
+    await detailOf(page, 3);
+    await page.fill("#filter", "errors");
+    await page.waitForFunction(() => location.hash.includes("q=errors"));
+    await page.locator("#tab-timeline").click();
+    // A link is right for those who copy it or open it in a tab.
+    const link = page.locator("#detail .operation a", { hasText: /^7$/ });
+    await link.focus();
+    assert((await link.getAttribute("href")).includes("tab=timeline"), await link.getAttribute("href"));
+    await link.click();
+    await detailOf(page, 7);
+    assert(page.url().includes("tab=timeline") && page.url().includes("q=errors"), page.url());
+    await page.locator("#conversations .source-link").nth(1).click();
+    await page.waitForFunction(() => location.hash.includes("s=2"));
+    assert(page.url().includes("tab=timeline") && page.url().includes("q=errors"), page.url());
+    await page.locator("#tab-findings").click();
+    const place = page.locator("#panel-findings .places a").first();
+    await page.locator("#panel-findings details").first().waitFor();
+    await page.locator("#tab-frames").click();
+    await page.fill("#filter", "kind:invalid");
+    await page.waitForFunction(() => location.hash.includes("q=kind"));
+    await page.locator("#tab-findings").click();
+    await place.click();
+    await page.waitForFunction(() => location.hash.includes("f="));
+    assert(page.url().includes("q=kind"), page.url());
+  }));
+
+test("a URL with a source and a frame opens at once", () =>
+  withView([faults, tour], { hash: "&s=2&f=3" }, async (page) => {
+    await page.locator("#detail .operation a", { hasText: /^7$/ }).waitFor();
+  }));

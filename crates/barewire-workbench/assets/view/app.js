@@ -340,8 +340,6 @@ async function start() {
     { keys: ["Escape"], label: "Close what is open; back to the list", run: escape },
     { keys: ["?"], label: "This list", run: openHelp },
   ]);
-  showTab();
-  detail.show();
   setText(byId("notes"), api.notes.join(" "));
   byId("notes").hidden = api.notes.length === 0;
   if (token) {
@@ -352,6 +350,9 @@ async function start() {
       say(wordsOf(error));
     }
   }
+  // Without the cookie, which the token is exchanged for, nothing can be loaded.
+  showTab();
+  detail.show();
   api.follow(sourcesChanged, connectionChanged);
   if (view().s) frames.reset();
 }

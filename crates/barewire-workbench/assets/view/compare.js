@@ -1,10 +1,10 @@
 // Two sources -> their operations side by side, with what differs.
 
-import { append, byId, el, link, replace } from "./dom.js";
+import { append, byId, el, replace } from "./dom.js";
 import { counted, duration } from "./format.js";
 import { wordsOf } from "./api.js";
 import { shortName } from "./conversations.js";
-import { linkTo, show, view } from "./state.js";
+import { viewLink, show, view } from "./state.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -74,7 +74,7 @@ export async function showComparison(api, sources) {
 function operationRow(operation, a, b) {
   /** @param {ComparedSide | null} side @param {string} source */
   const cells = (side, source) => [
-    el("td", { class: "number" }, side?.frame ? link(linkTo({ s: source, tab: "frames", c: "", q: "", f: side.frame }), null, `frame ${side.frame}`) : ""),
+    el("td", { class: "number" }, side?.frame ? viewLink({ s: source, tab: "frames", c: "", q: "", f: side.frame }, null, `frame ${side.frame}`) : ""),
     el("td", { class: "number" }, side ? `${duration(side.latency)} ${side.outcome ?? ""}` : ""),
   ];
   const rows = [el("tr", { class: `state-${operation.state}` }, el("th", { scope: "row" }, operation.title), el("td", null, DIFFERENCE[operation.state] ?? ""), ...cells(operation.a, a), ...cells(operation.b, b))];

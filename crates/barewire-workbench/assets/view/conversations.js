@@ -1,8 +1,8 @@
 // Sources and their conversations -> the list at the left.
 
-import { append, attribute, byId, el, link, replace } from "./dom.js";
+import { append, attribute, byId, el, replace } from "./dom.js";
 import { count, counted } from "./format.js";
-import { linkTo, view } from "./state.js";
+import { viewLink, view } from "./state.js";
 
 /**
  * @typedef {import("./types").Source} Source
@@ -58,7 +58,7 @@ function sourceBlock(source, sources) {
   const id = String(source.id);
   const current = shown.s === id;
   const block = el("section", { class: `source state-${source.state}` });
-  const head = link(linkTo({ s: id, c: "", f: 0, x: "", t: "" }), { class: "source-link", "aria-current": current && shown.c === "" ? "true" : null, "data-key": id, title: source.name }, el("span", { class: `dot ${source.state}`, "aria-hidden": "true" }), el("span", { class: "source-name" }, shortName(source, sources)));
+  const head = viewLink({ s: id, c: "", f: 0, x: "", t: "" }, { class: "source-link", "aria-current": current && shown.c === "" ? "true" : null, "data-key": id, title: source.name }, el("span", { class: `dot ${source.state}`, "aria-hidden": "true" }), el("span", { class: "source-name" }, shortName(source, sources)));
   append(block, head);
   const state = [STATES[source.state], source.kind === "driven" ? "driven from here" : "", source.note ?? ""].filter(Boolean).join(" · ");
   if (state) append(block, el("p", { class: "facts state" }, state));
@@ -99,7 +99,7 @@ function conversationEntry(source, conversation, single) {
   if (single) return el("div", { class: "conversation" }, ...parts);
   parts.push(el("span", { class: "facts" }, countsOf(conversation.frames, conversation.failures, conversation.findings)));
   const current = shown.s === source && shown.c === conversation.name;
-  return link(linkTo({ s: source, c: conversation.name, f: 0, x: "", t: "" }), { class: "conversation", "aria-current": current ? "true" : null, "data-key": `${source}/${conversation.name}`, title: conversation.name }, el("span", { class: "facts" }, conversation.name), ...parts);
+  return viewLink({ s: source, c: conversation.name, f: 0, x: "", t: "" }, { class: "conversation", "aria-current": current ? "true" : null, "data-key": `${source}/${conversation.name}`, title: conversation.name }, el("span", { class: "facts" }, conversation.name), ...parts);
 }
 
 /**

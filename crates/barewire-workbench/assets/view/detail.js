@@ -1,10 +1,10 @@
 // One frame -> everything that is known about it: what is wrong, its operation, HTTP heads, members, text.
 
-import { append, appendText, attribute, button, byId, copy, el, link, remember, remembered, replace, say } from "./dom.js";
+import { append, appendText, attribute, button, byId, copy, el, remember, remembered, replace, say } from "./dom.js";
 import { counted, duration, instant, size } from "./format.js";
 import { isAborted, wordsOf } from "./api.js";
 import { JsonTree } from "./json-tree.js";
-import { linkTo, show, view } from "./state.js";
+import { viewLink, show, view } from "./state.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -30,6 +30,8 @@ export class Detail {
     /** @type {Frame | null} */
     this.frame = null;
     this.source = "";
+    /** Whether the frame could not be loaded. It may not have been read yet. */
+    this.isMissing = false;
     /** @type {AbortController | null} */
     this.loading = null;
     this.pane = byId("detail");
@@ -41,6 +43,7 @@ export class Detail {
     if (this.frame?.row.frame === number && this.source === source) return;
     this.loading?.abort();
     this.loading = new AbortController();
+    this.isMissing = false;
     const { signal } = this.loading;
     document.body.classList.toggle("has-detail", number > 0);
     if (!number || !source) {
@@ -59,6 +62,7 @@ export class Detail {
     } catch (error) {
       if (isAborted(error)) return;
       this.frame = null;
+      this.isMissing = true;
       this.loaded(null);
       replace(this.pane, this.#bar(number), el("p", { class: "empty" }, wordsOf(error)));
     }
@@ -67,6 +71,7 @@ export class Detail {
   /** Loads the frame again: its response may have arrived. */
   async refresh() {
     const { frame, source } = this;
+    if (this.isMissing) this.show();
     if (!frame?.operation || frame.operation.latency !== null || frame.row.frame === null) return;
     try {
       const newer = await this.api.frame(source, frame.row.frame);
@@ -184,7 +189,7 @@ export class Detail {
       el(
         "tr",
         { class: each.frame === view().f ? "selected" : null },
-        el("td", { class: "number" }, link(linkTo({ f: each.frame }), { "aria-current": each.frame === view().f ? "true" : null }, String(each.frame))),
+        el("td", { class: "number" }, viewLink({ f: each.frame }, { "aria-current": each.frame === view().f ? "true" : null }, String(each.frame))),
         el("td", null, each.role ?? ""),
         el("td", { class: "number" }, instant(each.time)),
         el("td", { class: "number" }, duration(each.latency)),
@@ -202,7 +207,7 @@ export class Detail {
   #operationLink(reference) {
     if (typeof reference === "number") return `operation ${reference}`;
     const label = reference.title ?? `${reference.method ?? "operation"} ${reference.name ?? reference.number ?? reference.op ?? ""}`.trim();
-    return reference.frame ? link(linkTo({ f: reference.frame }), null, label) : label;
+    return reference.frame ? viewLink({ f: reference.frame }, null, label) : label;
   }
 
   /** @param {Frame} frame */

@@ -1,11 +1,11 @@
 // What a server offers -> forms; what the user enters -> requests of the program, with their progress and results.
 
-import { append, attribute, button, byId, el, link, notice, replace, setText } from "./dom.js";
+import { append, attribute, button, byId, el, notice, replace, setText } from "./dom.js";
 import { counted, duration } from "./format.js";
 import { wordsOf } from "./api.js";
 import { shortName } from "./conversations.js";
 import { SchemaForm, textForm } from "./form.js";
-import { linkTo } from "./state.js";
+import { viewLink } from "./state.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -57,7 +57,7 @@ export class DriveTab {
     if (!source?.drivable) {
       this.source = "";
       const other = this.sources().find((each) => each.drivable);
-      replace(this.panel, el("p", { class: "empty" }, "This source cannot be driven. ", other ? link(linkTo({ s: String(other.id), c: "", f: 0 }), null, `Go to ${other.name}`) : "Start one with: barewire view -- SERVER"));
+      replace(this.panel, el("p", { class: "empty" }, "This source cannot be driven. ", other ? viewLink({ s: String(other.id), c: "", f: 0 }, null, `Go to ${other.name}`) : "Start one with: barewire view -- SERVER"));
       return;
     }
     this.#note(source);
@@ -280,7 +280,7 @@ export class DriveTab {
     }
     const failed = state.state === "failed" || state.error !== null;
     const head = el("p", { class: "call-head" }, el("b", null, title), " ", el("span", { class: `badge ${failed ? "failed" : state.state}` }, state.state), " ", el("span", { class: "elapsed facts" }, duration(state.elapsed)), " ");
-    for (const [label, frame] of /** @type {[string, number | null][]} */ ([["request", state.frames?.request], ["response", state.frames?.response]])) if (frame) append(head, link(linkTo({ f: frame }), null, `${label} ${frame}`), " ");
+    for (const [label, frame] of /** @type {[string, number | null][]} */ ([["request", state.frames?.request], ["response", state.frames?.response]])) if (frame) append(head, viewLink({ f: frame }, null, `${label} ${frame}`), " ");
     /** @type {HTMLElement[]} */
     const parts = [head];
     if (state.state === "running") {

@@ -1,9 +1,9 @@
 // Findings of the program -> a list by check, each with its fix and the frames where it is.
 
-import { append, byId, el, link, notice, replace } from "./dom.js";
+import { append, byId, el, notice, replace } from "./dom.js";
 import { counted, instant } from "./format.js";
 import { wordsOf } from "./api.js";
-import { linkTo, show, view } from "./state.js";
+import { viewLink, show, view } from "./state.js";
 import { severityClass } from "./detail.js";
 
 /**
@@ -60,7 +60,7 @@ function fillFindings(panel, list) {
       el(
         "li",
         null,
-        place.frame === null ? el("span", { class: "facts" }, "the whole capture") : link(linkTo({ f: place.frame }), null, `Frame ${place.frame}`),
+        place.frame === null ? el("span", { class: "facts" }, "the whole capture") : viewLink({ f: place.frame }, null, `Frame ${place.frame}`),
         el("span", { class: "facts" }, [place.time === null ? "" : ` ${instant(place.time)} s`, place.conversation ?? "", place.side ?? ""].filter(Boolean).join(" · ")),
         " ",
         place.detail,

@@ -1,6 +1,8 @@
 // The fragment of the URL <-> what the page shows. Everything that a user chooses is in the URL, so "back" works and a link
 // shows a colleague the same.
 
+import { link } from "./dom.js";
+
 /** @typedef {import("./types").View} View */
 
 const DEFAULTS = Object.freeze({ s: "", tab: "frames", c: "", q: "", f: 0, fold: true, x: "", t: "", a: "", b: "" });
@@ -55,12 +57,32 @@ export function view() {
   return current;
 }
 
+/** The links of the page, each with what it changes. @type {WeakMap<Element, Partial<View>>} */
+const changes = new WeakMap();
+
 /**
- * Returns the link that shows the current view with a change.
+ * Creates a link that shows the current view with a change. The view can be another one when the link is used, so its
+ * address is made again before anything can read it.
  * @param {Partial<View>} change
+ * @param {import("./dom.js").Props | null} props
+ * @param {...import("./dom.js").Child} children
  */
-export function linkTo(change) {
-  return fragment({ ...current, ...change });
+export function viewLink(change, props, ...children) {
+  const element = link(fragment({ ...current, ...change }), props, ...children);
+  changes.set(element, change);
+  return element;
+}
+
+for (const name of ["pointerover", "pointerdown", "touchstart", "focusin", "contextmenu", "dragstart", "click", "auxclick"]) {
+  document.addEventListener(
+    name,
+    (event) => {
+      const element = event.target instanceof Element ? event.target.closest("a") : null;
+      const change = element && changes.get(element);
+      if (change) element.href = fragment({ ...current, ...change });
+    },
+    { capture: true, passive: true },
+  );
 }
 
 /**

@@ -1,9 +1,9 @@
 // Counts and percentiles of the program -> a table of methods, their histograms, and charts over time.
 
-import { append, byId, el, link, replace, svg } from "./dom.js";
+import { append, byId, el, replace, svg } from "./dom.js";
 import { axisTime, count, duration, size } from "./format.js";
 import { wordsOf } from "./api.js";
-import { linkTo, view } from "./state.js";
+import { viewLink, view } from "./state.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -47,7 +47,7 @@ function methodTable(methods) {
     el(
       "tr",
       null,
-      el("th", { scope: "row" }, link(linkTo({ tab: "frames", q: filterOf(each.method), f: 0 }), { title: "Show these frames" }, each.method)),
+      el("th", { scope: "row" }, viewLink({ tab: "frames", q: filterOf(each.method), f: 0 }, { title: "Show these frames" }, each.method)),
       el("td", { class: "number" }, count(each.count)),
       el("td", { class: `number ${each.errors ? "failed" : ""}` }, each.errors ? count(each.errors) : "-"),
       el("td", { class: "number" }, each.open ? count(each.open) : "-"),

@@ -1,9 +1,9 @@
 // Operations with their times -> bars in lanes on a time axis, with zoom and pan, and the same as a table.
 
-import { append, attribute, button, byId, el, link, replace, say, setText, visible } from "./dom.js";
+import { append, attribute, button, byId, el, replace, say, setText, visible } from "./dom.js";
 import { axisStep, axisTime, count, counted, duration, instant } from "./format.js";
 import { isAborted, wordsOf } from "./api.js";
-import { linkTo, show, view } from "./state.js";
+import { viewLink, show, view } from "./state.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -405,7 +405,7 @@ export class TimelineTab {
       el(
         "tr",
         { class: bar.frame === view().f ? "selected" : null },
-        el("td", { class: "number" }, link(linkTo({ f: bar.frame }), null, String(bar.frame))),
+        el("td", { class: "number" }, viewLink({ f: bar.frame }, null, String(bar.frame))),
         el("td", { class: "number" }, instant(bar.start)),
         el("td", null, bar.parent === null ? "" : "↳ ", titleOf(bar)),
         el("td", { class: `number ${bar.slow ? "slow" : ""}` }, latencyOf(bar)),
