@@ -76,3 +76,25 @@ test("a URL with a source and a frame opens at once", () =>
   withView([faults, tour], { hash: "&s=2&f=3" }, async (page) => {
     await page.locator("#detail .operation a", { hasText: /^7$/ }).waitFor();
   }));
+
+test("back undoes a filter that was typed, not its letters", () =>
+  withView([tour], {}, async (page) => {
+    await rowsAreThere(page);
+    const isFilter = (text) => page.waitForFunction((q) => (new URLSearchParams(location.hash.slice(1)).get("q") ?? "") === q && document.querySelector("#filter").value === q, text);
+    await page.focus("#filter");
+    for (const letter of "errors") {
+      await page.keyboard.type(letter);
+      await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).get("q") === document.querySelector("#filter").value);
+    }
+    await page.keyboard.press("Enter");
+    await page.focus("#filter");
+    await page.fill("#filter", "tool:saw");
+    await isFilter("tool:saw");
+    // The focus stays in the filter.
+    await page.goBack();
+    await isFilter("errors");
+    await page.goBack();
+    await isFilter("");
+    await page.goForward();
+    await isFilter("errors");
+  }));

@@ -33,6 +33,8 @@ let sources = [];
 /** What was last known of the sources, to see what changed. */
 let known = new Map();
 let slowTimer = 0;
+/** Runs until what was typed into the filter is applied. */
+let filterTimer = 0;
 
 const frames = new Frames(api);
 const timeline = new TimelineTab(api);
@@ -133,7 +135,12 @@ function viewChanged(shown, before) {
   else if (shown.tab === "timeline" && (changed("f") || (changed("t") && timeline.range !== shown.t))) timeline.show(currentSource());
   if (changed("s", "c", "tab", "q", "f", "x", "t")) showConversations(sources);
   const filter = /** @type {HTMLInputElement} */ (byId("filter"));
-  if (document.activeElement !== filter || shown.q === "") filter.value = shown.q;
+  // What is being typed is not replaced by what it will replace.
+  if (changed("q") && (filterTimer === 0 || shown.q === "") && filter.value.trim() !== shown.q) {
+    clearTimeout(filterTimer);
+    filterTimer = 0;
+    filter.value = shown.q;
+  }
   showSource();
   if (changed("s", "c") && matchMedia("(max-width: 1100px)").matches) toggleConversations(false);
 }
@@ -234,20 +241,29 @@ function toggleConversations(open) {
 
 function startFilter() {
   const filter = /** @type {HTMLInputElement} */ (byId("filter"));
-  let timer = 0;
-  /** @param {boolean} replaced */
-  const apply = (replaced) => {
-    clearTimeout(timer);
-    show({ q: filter.value.trim() }, { replace: replaced });
+  // The filter that typing began with, and where it has led: "back" leaves out what was between them.
+  let typed = "";
+  let isTyping = false;
+  const apply = () => {
+    clearTimeout(filterTimer);
+    filterTimer = 0;
+    const q = filter.value.trim();
+    if (q === view().q) return;
+    show({ q }, { replace: isTyping && view().q === typed });
+    [typed, isTyping] = [q, true];
   };
   filter.value = view().q;
   filter.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(() => apply(true), filter.value === "" ? 0 : 250);
+    clearTimeout(filterTimer);
+    filterTimer = window.setTimeout(apply, filter.value === "" ? 0 : 250);
+  });
+  filter.addEventListener("blur", () => {
+    isTyping = false;
   });
   byId("filter-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    apply(false);
+    apply();
+    isTyping = false;
     if (view().tab === "frames") frames.grid.focus();
   });
 }
