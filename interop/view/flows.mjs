@@ -103,6 +103,54 @@ test("the timeline zooms and pans", () =>
     await page.locator("#detail h2").waitFor();
   }));
 
+/** The picture of the strip above the timeline. */
+const strip = (page) => page.evaluate(() => document.querySelector("canvas.overview").toDataURL());
+
+test("the strip above the timeline is there after a filter was cleared in another tab", () =>
+  withView([tour], { hash: "&tab=timeline" }, async (page) => {
+    await page.locator("#panel-timeline tbody tr").first().waitFor();
+    await page.waitForFunction(() => {
+      const map = document.querySelector("canvas.overview");
+      const { data } = map.getContext("2d").getImageData(0, map.height - 6, map.width, 1);
+      return new Set(new Uint32Array(data.buffer)).size > 2;
+    });
+    const before = await strip(page);
+    await page.locator("#tab-frames").click();
+    await page.fill("#filter", "errors");
+    await page.waitForFunction(() => location.hash.includes("q=errors"));
+    await page.fill("#filter", "");
+    await page.waitForFunction(() => !location.hash.includes("q="));
+    await page.locator("#tab-timeline").click();
+    await page.waitForFunction((picture) => document.querySelector("canvas.overview").toDataURL() === picture, before);
+  }));
+
+test("two fingers zoom the timeline, and one pans it", () =>
+  withView([tour], { hash: "&tab=timeline", hasTouch: true }, async (page) => {
+    await page.locator("#panel-timeline tbody tr").first().waitFor();
+    const box = await page.locator("canvas.bars").boundingBox();
+    const touch = await page.context().newCDPSession(page);
+    const points = (...places) => places.map((x, id) => ({ x: box.x + x, y: box.y + 60, id }));
+    const send = (type, ...places) => touch.send("Input.dispatchTouchEvent", { type, touchPoints: points(...places) });
+    // The page writes the range into the URL a tenth of a second after the last move.
+    const range = () => page.evaluate(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return new URLSearchParams(location.hash.slice(1)).get("t").split("~").map(Number);
+    });
+    const middle = box.width / 2;
+    await send("touchStart", middle - 20);
+    await send("touchStart", middle - 20, middle + 20);
+    for (let far = 30; far <= 100; far += 10) await send("touchMove", middle - far, middle + far);
+    const [from, to] = await range();
+    const whole = await page.evaluate(() => fetch("api/sources").then((answer) => answer.json()).then(({ sources }) => sources[0].last - sources[0].first));
+    assert(to - from < whole / 2, `the range is ${to - from} of ${whole}`);
+    await send("touchEnd");
+    await send("touchStart", middle - 100);
+    for (let x = middle - 100; x >= middle - 200; x -= 20) await send("touchMove", x);
+    const [left, right] = await range();
+    await send("touchEnd");
+    assert(left > from && Math.abs(right - left - (to - from)) < 0.001, `${left} to ${right} after ${from} to ${to}`);
+  }));
+
 test("statistics lead to the frames of a method", () =>
   withView([tour], { hash: "&tab=statistics" }, async (page) => {
     await page.locator("#panel-statistics th a", { hasText: "tools/weld" }).click();

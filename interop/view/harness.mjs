@@ -61,7 +61,9 @@ export async function startView(args, options = {}) {
 async function fromDisk(context) {
   await context.route(/\/([\w-]+\.(js|css|svg))?$/, async (route) => {
     const name = new URL(route.request().url()).pathname.slice(1) || "index.html";
-    await route.fulfill({ response: await route.fetch(), body: readFileSync(join(process.env.ASSETS, name)) });
+    // A test that has failed ends the program while the page still asks for files.
+    const response = await route.fetch().catch(() => null);
+    await (response ? route.fulfill({ response, body: readFileSync(join(process.env.ASSETS, name)) }) : route.abort());
   });
 }
 

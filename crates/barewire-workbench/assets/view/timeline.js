@@ -55,6 +55,8 @@ export class TimelineTab {
     this.lane = 0;
     /** The operation under the cursor. @type {number | null} */
     this.active = null;
+    /** The fingers or buttons that are down on the canvas. @type {Map<number, PointerEvent>} */
+    this.pointers = new Map();
     /** @type {AbortController | null} */
     this.loading = null;
     this.timer = 0;
@@ -101,6 +103,7 @@ export class TimelineTab {
   reset() {
     this.data = null;
     this.overview = null;
+    this.overviewKey = "";
     this.active = null;
     this.lane = 0;
     this.range = "";
@@ -202,47 +205,52 @@ export class TimelineTab {
 
   /** @param {PointerEvent} down */
   #drag(down) {
-    const { from, to, lane } = this;
-    const pointers = new Map([[down.pointerId, down]]);
-    let moved = false;
+    const { pointers } = this;
     this.canvas.setPointerCapture(down.pointerId);
+    pointers.set(down.pointerId, down);
+    // A second finger joins the first one.
+    if (pointers.size > 1) return;
+    let moved = false;
     let distance = 0;
-    /** @param {PointerEvent} event */
-    const add = (event) => pointers.set(event.pointerId, event);
+    // Where the finger was, and what was shown then, since the number of fingers changed.
+    let start = { x: down.offsetX, y: down.offsetY, from: this.from, to: this.to, lane: this.lane };
     /** @param {PointerEvent} event */
     const move = (event) => {
       if (!pointers.has(event.pointerId)) return;
       pointers.set(event.pointerId, event);
       const [one, two] = [...pointers.values()];
-      if (one && two) {
-        const next = Math.abs(one.offsetX - two.offsetX);
+      if (two) {
+        const next = Math.hypot(one.offsetX - two.offsetX, one.offsetY - two.offsetY);
         if (distance) this.#zoom(distance / Math.max(1, next), this.#timeAt((one.offsetX + two.offsetX) / 2));
         distance = next;
         moved = true;
         return;
       }
-      const delta = ((event.offsetX - down.offsetX) / this.canvas.clientWidth) * (to - from);
-      if (Math.abs(event.offsetX - down.offsetX) + Math.abs(event.offsetY - down.offsetY) > 4) moved = true;
+      const delta = ((event.offsetX - start.x) / this.canvas.clientWidth) * (start.to - start.from);
+      if (Math.abs(event.offsetX - start.x) + Math.abs(event.offsetY - start.y) > 4) moved = true;
       if (!moved) return;
-      this.lane = this.#clampLane(lane - (event.offsetY - down.offsetY) / LANE);
-      this.#goTo(from - delta, to - delta);
+      this.lane = this.#clampLane(start.lane - (event.offsetY - start.y) / LANE);
+      this.#goTo(start.from - delta, start.to - delta);
     };
     /** @param {PointerEvent} event */
     const end = (event) => {
-      pointers.delete(event.pointerId);
-      if (pointers.size) return;
-      this.canvas.removeEventListener("pointerdown", add);
+      if (!pointers.delete(event.pointerId)) return;
+      distance = 0;
+      const [rest] = pointers.values();
+      if (rest) {
+        start = { x: rest.offsetX, y: rest.offsetY, from: this.from, to: this.to, lane: this.lane };
+        return;
+      }
       this.canvas.removeEventListener("pointermove", move);
       this.canvas.removeEventListener("pointerup", end);
       this.canvas.removeEventListener("pointercancel", end);
-      const hit = moved ? undefined : this.#hit(event);
+      const hit = moved || event.type === "pointercancel" ? undefined : this.#hit(event);
       if (hit) {
         this.active = hit.op;
         show({ f: hit.frame });
         this.#schedule();
       }
     };
-    this.canvas.addEventListener("pointerdown", add);
     this.canvas.addEventListener("pointermove", move);
     this.canvas.addEventListener("pointerup", end);
     this.canvas.addEventListener("pointercancel", end);
