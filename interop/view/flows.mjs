@@ -158,6 +158,25 @@ test("statistics lead to the frames of a method", () =>
     equal(await page.inputValue("#filter"), "method:tools/weld", "the filter");
   }));
 
+test("the filter and the chosen conversation select statistics and findings", () =>
+  withView([faults], { hash: "&tab=statistics", expected: [/status of 400/] }, async (page) => {
+    const methods = page.locator("#panel-statistics tbody th");
+    await methods.nth(1).waitFor();
+    await page.fill("#filter", "method:tools/list");
+    await page.locator("#panel-statistics .facts", { hasText: "filter" }).waitFor();
+    equal(await methods.allTextContents(), ["tools/list"], "the methods");
+    await page.locator("#tab-findings").click();
+    await page.fill("#filter", "kind:invalid");
+    await page.locator("#panel-findings .facts", { hasText: "filter" }).first().waitFor();
+    const some = await page.locator("#panel-findings .places li").count();
+    await page.fill("#filter", "");
+    await page.waitForFunction((count) => document.querySelectorAll("#panel-findings .places li").length > count, some);
+    await page.fill("#filter", "id:none");
+    await page.locator("#panel-findings .empty", { hasText: "No findings in the frames" }).waitFor();
+    await page.fill("#filter", "tol:x");
+    await page.locator("#panel-findings .empty", { hasText: "tool:" }).waitFor();
+  }));
+
 test("everything with keys alone", () =>
   withView([tour], {}, async (page) => {
     await rowsAreThere(page);

@@ -75,7 +75,7 @@ export function fileApi(data) {
       return { from: start, to: end, lanes: timeline.lanes, bars, buckets: null };
     },
     stats: async () => data.stats,
-    findings: async () => data.findings,
+    findings: async (_source, { filter, conversation }) => (filter || conversation ? findingsOf(filtered(data, filter, conversation), data.findings) : data.findings),
     explain: async (word) => data.words[word] ?? null,
     exportAddress: () => null,
     compare: cannot,
@@ -90,6 +90,21 @@ export function fileApi(data) {
     replay: cannot,
     replayState: cannot,
   };
+}
+
+/**
+ * Returns the findings at these rows.
+ * @param {Row[]} rows
+ * @param {import("./types").Findings} findings
+ */
+function findingsOf(rows, findings) {
+  const frames = new Set(rows.map((row) => row.frame));
+  const groups = findings.groups.map((group) => {
+    const places = group.places.filter((place) => place.frame !== null && frames.has(place.frame));
+    return { ...group, places, count: places.length };
+  });
+  const total = groups.reduce((sum, group) => sum + group.count, 0);
+  return { total, kept: total, groups: groups.filter((group) => group.count > 0) };
 }
 
 /** @param {number} index */

@@ -144,8 +144,8 @@ export function programApi() {
     tree: (source, frame, offset, from, count) => ask(`${at(source)}/frame/${frame}/tree?${parameters({ at: offset, from, count })}`),
     text: (source, frame, from, count) => ask(`${at(source)}/frame/${frame}/text?${parameters({ from, count })}`),
     timeline: (source, range, signal) => ask(`${at(source)}/timeline?${parameters({ ...range, width: Math.round(range.width) })}`, { signal }),
-    stats: (source, conversation) => ask(`${at(source)}/stats?${parameters({ conversation })}`),
-    findings: (source) => ask(`${at(source)}/findings`),
+    stats: (source, query) => ask(`${at(source)}/stats?${rowParameters({ ...query, fold: false }, {})}`),
+    findings: (source, query) => ask(`${at(source)}/findings?${rowParameters({ ...query, fold: false }, {})}`),
     explain: async (word) => {
       try {
         return (await ask(`explain?${parameters({ word })}`)).text;

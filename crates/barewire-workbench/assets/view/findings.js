@@ -5,6 +5,7 @@ import { counted, instant } from "./format.js";
 import { wordsOf } from "./api.js";
 import { viewLink, show, view } from "./state.js";
 import { severityClass } from "./detail.js";
+import { queryOf } from "./frames.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -22,17 +23,18 @@ let drawnFindings = "";
  * @param {Api} api
  */
 export async function showFindings(api) {
-  const { s: source } = view();
+  const { s: source, c, q } = view();
   if (!source) return;
   const panel = byId("panel-findings");
   try {
-    const list = await api.findings(source);
-    if (view().s !== source) return;
+    const list = await api.findings(source, queryOf(view()));
+    const now = view();
+    if (now.s !== source || now.c !== c || now.q !== q) return;
     // The list is left alone if it is the same, so that the focus stays where it is.
-    const key = JSON.stringify([source, list]);
+    const key = JSON.stringify([source, c, q, list]);
     if (key === drawnFindings) return;
     drawnFindings = key;
-    fillFindings(panel, list);
+    fillFindings(panel, list, c !== "" || q !== "");
   } catch (error) {
     drawnFindings = "";
     replace(panel, el("p", { class: "empty" }, wordsOf(error)));
@@ -42,10 +44,11 @@ export async function showFindings(api) {
 /**
  * @param {HTMLElement} panel
  * @param {FindingList} list
+ * @param {boolean} isPart
  */
-function fillFindings(panel, list) {
+function fillFindings(panel, list, isPart) {
   if (list.groups.length === 0) {
-    replace(panel, el("p", { class: "empty" }, "No findings: everything that was checked is as the specification says."));
+    replace(panel, el("p", { class: "empty" }, isPart ? "No findings in the frames that the filter and the chosen conversation show." : "No findings: everything that was checked is as the specification says."));
     return;
   }
   const words = `${counted(list.total, "finding")} of ${counted(list.groups.length, "check")}${list.kept < list.total ? `; the first ${list.kept} are kept` : ""}`;
@@ -71,7 +74,7 @@ function fillFindings(panel, list) {
     if (group.count > group.places.length) append(box, el("p", { class: "facts" }, `and ${counted(group.count - group.places.length, "more place")}`));
     return box;
   });
-  replace(panel, el("p", { class: "facts" }, words), ...groups);
+  replace(panel, el("p", { class: "facts" }, isPart ? `${words}, in what the filter and the chosen conversation show` : words), ...groups);
 }
 
 /**
@@ -82,10 +85,10 @@ function fillFindings(panel, list) {
 export async function goToFinding(api, step) {
   const { s: source, f: here } = view();
   if (!source) return;
-  const { groups } = await api.findings(source);
+  const { groups } = await api.findings(source, queryOf(view()));
   const frames = [...new Set(groups.flatMap((group) => group.places.map((place) => place.frame ?? 0)))].filter((frame) => frame > 0).sort((a, b) => (a - b) * step);
   if (frames.length === 0) {
-    notice("No frame has a finding");
+    notice(view().q || view().c ? "No frame that is shown has a finding" : "No frame has a finding");
     return;
   }
   show({ f: frames.find((frame) => (frame - here) * step > 0) ?? frames[0] });

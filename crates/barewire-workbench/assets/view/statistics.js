@@ -4,6 +4,7 @@ import { append, byId, el, replace, svg } from "./dom.js";
 import { axisTime, count, duration, size } from "./format.js";
 import { wordsOf } from "./api.js";
 import { viewLink, view } from "./state.js";
+import { queryOf } from "./frames.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -16,12 +17,14 @@ import { viewLink, view } from "./state.js";
  */
 export async function showStatistics(api) {
   const panel = byId("panel-statistics");
-  const { s: source, c: conversation } = view();
+  const { s: source, c, q } = view();
   if (!source) return;
   try {
-    const stats = await api.stats(source, conversation);
-    if (view().s !== source) return;
+    const stats = await api.stats(source, queryOf(view()));
+    const now = view();
+    if (now.s !== source || now.c !== c || now.q !== q) return;
     const parts = [];
+    if (c || q) parts.push(el("p", { class: "facts" }, api.live ? "Only what the filter and the chosen conversation show" : "Of everything in this file: it has no statistics of what a filter shows"));
     if (stats.methods.length === 0) parts.push(el("p", { class: "empty" }, "No operations."));
     else parts.push(el("h2", null, "Operations by method"), el("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Operations by method" }, methodTable(stats.methods)));
     const over = stats.over_time;

@@ -358,8 +358,9 @@ export interface Api {
     range: { from: number | null; to: number | null; conversation: string; filter: string; width: number },
     signal?: AbortSignal,
   ): Promise<Timeline>;
-  stats(source: string, conversation: string): Promise<Stats>;
-  findings(source: string): Promise<Findings>;
+  /** Of what a query selects; a file has the statistics of everything in it. */
+  stats(source: string, query: RowQuery): Promise<Stats>;
+  findings(source: string, query: RowQuery): Promise<Findings>;
   explain(word: string): Promise<string | null>;
   /** The address of a download, or null if there is none. */
   exportAddress(source: string, format: string, query: RowQuery): string | null;
