@@ -1,4 +1,6 @@
 // Taps that run: the page shows them as they come, follows their frames, and says when they are gone.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -62,5 +64,27 @@ test("a hidden page costs nothing, and catches up", async () => {
     });
     await page.locator("#tab-frames .tab-count", { hasText: /^4[0-9]|^[5-9][0-9]/ }).waitFor();
     await client.close();
+  });
+});
+
+test("a banner names the tap that does not redact secrets", async () => {
+  const env = environment("unredacted");
+  await withView([], { view: { env } }, async (page) => {
+    const tap = (...options) => {
+      const child = spawn(barewire, ["tap", ...options, "--", "cat"], { env, stdio: ["pipe", "ignore", "ignore"] });
+      child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"password":"correct-horse-battery"}}\n');
+      return child;
+    };
+    const redacted = tap();
+    await rowsAreThere(page);
+    assert(await page.locator("#not-redacted").isHidden(), "there is a banner without a reason");
+    const open = tap("--no-redact");
+    await page.locator("#not-redacted", { hasText: `Secrets of cat (${open.pid}) are not redacted` }).waitFor();
+    await page.locator("#conversations .source-link", { hasText: String(open.pid) }).click();
+    await page.locator(".list-layer .row:not([hidden]) .preview", { hasText: "battery" }).first().waitFor();
+    for (const child of [redacted, open]) {
+      child.stdin.end();
+      await once(child, "exit");
+    }
   });
 });

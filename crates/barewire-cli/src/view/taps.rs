@@ -42,7 +42,9 @@ fn show(tap: RunningTap, view: &View, stop: Arc<AtomicBool>) {
     let identity = tap.identity();
     let name = format!("{} ({})", identity.server, identity.pid);
     let index = Arc::new(IndexedCapture::new());
-    let source = view.add(Source::new(SourceKind::Tap, name, SourceState::Live, Arc::clone(&index)));
+    let source = Source::new(SourceKind::Tap, name, SourceState::Live, Arc::clone(&index));
+    let source = view.add(source.with_secrets(!identity.redacted));
+    let view = view.clone();
     thread::spawn(move || {
         // The tap has replaced the secrets already, unless it was told not to.
         let (_, end) = tap.read(IndexWriter::new(index, Redactor::off()), &stop);

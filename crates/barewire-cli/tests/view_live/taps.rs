@@ -146,6 +146,36 @@ fn secrets_are_replaced_before_they_leave_the_tap() {
 }
 
 #[test]
+fn the_page_is_told_which_tap_does_not_replace_secrets() {
+    let runtime = Folder::new("view-unredacted");
+    let capture = runtime.file("s.wire");
+    let record = ["--no-redact", "--record", capture.to_str().expect("UTF-8")];
+    let mut recorded = Tapped::start(&runtime, &record, "the-recorded");
+    let mut streamed = Tapped::start(&runtime, &["--no-redact"], "the-streamed");
+    let mut redacted = Tapped::start(&runtime, &[], "the-redacted");
+    let page = Page::open(&runtime, &[]);
+    let secret = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"password":"correct-horse-battery"}}"#;
+    for (tapped, name, is_shown) in
+        [(&mut recorded, "the-recorded", true), (&mut streamed, "the-streamed", true), (&mut redacted, "the-red", false)]
+    {
+        tapped.say(secret);
+        let source = page.wait_for(name, |source| has_frames(source, 2));
+        let frame = page.get(&format!("s/{}/frame/1", source["id"].as_str().expect("an id")));
+        assert_eq!(frame["text"].as_str().expect("a text").contains("battery"), is_shown, "{name}");
+        assert_eq!(source["unredacted"], is_shown, "{source}");
+    }
+    // A file with secrets is redacted when it is read, unless that is switched off too.
+    drop(recorded);
+    for (options, is_shown) in [(&[][..], false), (&["--no-redact"], true)] {
+        let page = Page::open(&runtime, &[options, &record[2..]].concat());
+        let source = page.wait_for("s.wire", |source| source["state"] == "complete");
+        assert_eq!(source["unredacted"], is_shown, "{source}");
+        let frame = page.get(&format!("s/{}/frame/1", source["id"].as_str().expect("an id")));
+        assert_eq!(frame["text"].as_str().expect("a text").contains("battery"), is_shown);
+    }
+}
+
+#[test]
 fn only_the_user_can_connect() {
     let runtime = Folder::new("view-modes");
     let _tapped = Tapped::start(&runtime, &[], "the-modes");

@@ -23,6 +23,8 @@ import { openHelp, startKeys } from "./keys.js";
 
 const TABS = /** @type {const} */ ([["frames", "Frames"], ["timeline", "Timeline"], ["statistics", "Statistics"], ["findings", "Findings"], ["drive", "Drive"], ["compare", "Compare"]]);
 const EXPORTS = /** @type {const} */ ([["wire", "Capture (.wire)"], ["har", "HAR"], ["svg", "Diagram (SVG)"], ["mermaid", "Diagram (Mermaid)"], ["otlp", "Traces (OTLP)"], ["html", "This page as a file (HTML)"]]);
+/** Sources that a banner names. */
+const MOST_NAMED = 5;
 /** How often statistics and similar are computed again while frames arrive, in milliseconds. */
 const SLOW_REFRESH = 1000;
 
@@ -148,7 +150,7 @@ function viewChanged(shown, before) {
 /** @param {import("./types").Sources} message */
 function sourcesChanged(message) {
   sources = message.sources;
-  byId("not-redacted").hidden = message.redacted;
+  showUnredacted(message.redacted);
   show(withSource(view()), { replace: true });
   showConversations(sources);
   showSource();
@@ -169,6 +171,19 @@ function sourcesChanged(message) {
   if (view().tab === "drive") drive.show(source);
   const asking = sources.find((each) => (each.questions ?? 0) > 0) ?? (questions.open ? sources.find((each) => String(each.id) === questions.source) : undefined);
   if (asking) questions.look(String(asking.id));
+}
+
+/**
+ * Says whose secrets the page shows.
+ * @param {boolean} redacted
+ */
+function showUnredacted(redacted) {
+  const banner = byId("not-redacted");
+  const unredacted = sources.filter((source) => source.unredacted).map((source) => shortName(source, sources));
+  banner.hidden = redacted && unredacted.length === 0;
+  const names = unredacted.length > MOST_NAMED ? [...unredacted.slice(0, MOST_NAMED), `${unredacted.length - MOST_NAMED} more`] : unredacted;
+  const words = redacted ? `Secrets of ${names.join(", ")} are not redacted: this page shows them as they were sent.` : "Secrets are not redacted: this page shows them as they were sent (--no-redact).";
+  if (banner.textContent !== words) setText(banner, words);
 }
 
 /** Shows the state of the source in the top bar, in the tabs and in the title. */

@@ -43,7 +43,10 @@ export interface Source {
   first: number | null;
   last: number | null;
   timed: boolean;
+  /** Whether a secret was replaced. */
   redacted: boolean;
+  /** Whether secrets are as they were sent. */
+  unredacted: boolean;
   drivable: boolean;
   conversations: Conversation[];
   calls?: number;

@@ -47,6 +47,8 @@ pub(crate) struct Totals {
     pub(crate) end: Option<String>,
     /// Whether a secret was replaced, here or in the capture.
     pub(crate) is_redacted: bool,
+    /// Whether secrets are as they were sent: the capture says that it does not replace them, and nothing does here.
+    pub(crate) has_secrets: bool,
     /// Whether the capture has more frames than can be shown.
     pub(crate) is_full: bool,
 }

@@ -19,6 +19,7 @@ pub struct Source {
     index: Arc<IndexedCapture>,
     status: Mutex<SourceStatus>,
     driver: Option<Arc<dyn Driver>>,
+    has_secrets: bool,
 }
 
 /// The kind of a source.
@@ -72,13 +73,19 @@ impl Source {
     /// Creates a source.
     pub fn new(kind: SourceKind, name: impl Into<String>, state: SourceState, index: Arc<IndexedCapture>) -> Self {
         let status = Mutex::new(SourceStatus { state, note: None, progress: None });
-        Self { id: AtomicU64::new(0), kind, name: name.into(), index, status, driver: None }
+        Self { id: AtomicU64::new(0), kind, name: name.into(), index, status, driver: None, has_secrets: false }
     }
 
     /// Sets what answers the requests to drive the source.
     #[must_use]
     pub fn driven_by(self, driver: Arc<dyn Driver>) -> Self {
         Self { driver: Some(driver), ..self }
+    }
+
+    /// Sets whether secrets reach the page as they were sent. The page then names the source in a banner.
+    #[must_use]
+    pub fn with_secrets(self, has_secrets: bool) -> Self {
+        Self { has_secrets, ..self }
     }
 
     /// Returns the number by which the page names the source.
@@ -163,6 +170,7 @@ impl Source {
             "failures": totals.failures, "bytes": totals.bytes, "started": totals.started,
             "first": totals.first.and_then(|time| time.seconds()), "last": totals.last.and_then(|time| time.seconds()),
             "timed": totals.is_timed, "redacted": totals.is_redacted, "drivable": self.driver.is_some(),
+            "unredacted": self.has_secrets || totals.has_secrets,
             "conversations": conversations,
         });
         drop(data);

@@ -95,7 +95,9 @@ impl IndexWriter {
         let fact = |name| header.facts.iter().find(|(key, _)| key.as_str() == name);
         let text = |(_, value): &(_, Vec<u8>)| String::from_utf8_lossy(beginning_bytes(value)).into_owned();
         let (started, local) = (fact("started").map(text), fact("started-local").map(text));
+        let is_unredacted = fact("redacted").is_some_and(|(_, value)| value == b"no");
         let mut data = self.index.data_mut();
+        data.totals.has_secrets = is_unredacted && self.redactor.is_off();
         data.totals.is_started_local = started.is_none() && local.is_some();
         data.totals.started = started.or(local);
     }
