@@ -8,6 +8,7 @@ use super::answer::{Answer, AnswerError};
 use super::query::ViewRequest;
 use super::saved_file::SavedFile;
 use super::sources::Source;
+use super::timeline::cancelled_after;
 use super::{View, page_file};
 use crate::compare::{ComparedSide, ComparedState, Comparison, OperationTexts};
 use crate::diagram::{Diagram, DiagramBuilder};
@@ -85,8 +86,13 @@ pub(super) fn compare(view: &View, request: &ViewRequest) -> Result<Answer, Answ
         }
     };
     let comparison = Comparison::of(&texts("a")?, &texts("b")?, &[]);
-    let side = |side: &Option<ComparedSide>| {
+    let side = |side: &Option<ComparedSide>, name| {
         side.as_ref().map(|side| {
+            let source = view.state().sources.get(request.parameter(name).unwrap_or_default());
+            // A response that comes after the cancellation does not count, as in the timeline.
+            if let Some(latency) = source.and_then(|it| cancelled_after(&it.index().data(), side.frame)) {
+                return json!({ "frame": side.frame, "latency": latency, "outcome": "cancelled" });
+            }
             let outcome = side.outcome.as_ref().map(|outcome| if outcome.is_failure() { "error" } else { "ok" });
             json!({ "frame": side.frame, "latency": side.latency.map(|it| it.as_secs_f64()), "outcome": outcome })
         })
@@ -99,7 +105,7 @@ pub(super) fn compare(view: &View, request: &ViewRequest) -> Result<Answer, Answ
             .collect();
         json!({
             "title": shown(operation.title().as_bytes(), MAX_VALUE), "state": operation.state().name(),
-            "a": side(&operation.first), "b": side(&operation.second), "differences": differences,
+            "a": side(&operation.first, "a"), "b": side(&operation.second, "b"), "differences": differences,
         })
     });
     let operations: Vec<Value> = operations.collect();

@@ -66,6 +66,15 @@ fn bar(data: &IndexData, shown: &ShownOperation, slow: f64) -> Option<Value> {
     }))
 }
 
+/// Returns the time from the request of an operation to its cancellation, in seconds; `None` if it was not cancelled.
+/// `frame` is the number of the request.
+pub(super) fn cancelled_after(data: &IndexData, frame: u64) -> Option<Option<f64>> {
+    let entry = data.entries.get(data.frame(frame)? as usize)?;
+    let it = data.operation(entry.operation)?;
+    let is_cancelled = outcome(it) == Some(OperationState::Cancelled.as_str());
+    is_cancelled.then(|| it.released.unwrap_or(it.end).since(it.start).map(|time| time.as_secs_f64()))
+}
+
 fn outcome(operation: &OperationRecord) -> Option<&'static str> {
     if operation.released.is_some_and(|released| released != operation.end) {
         return Some(OperationState::Cancelled.as_str());
