@@ -55,8 +55,21 @@ fn show(tap: RunningTap, view: &View, stop: Arc<AtomicBool>) {
             }
             _ => source.set_state(SourceState::Ended, None),
         }
+        drop(source);
+        forget_oldest(&view);
     });
 }
+
+/// Removes the oldest taps that have ended, if there are many: the view can run for as long as the user is logged in.
+fn forget_oldest(view: &View) {
+    let is_over = |source: &Arc<Source>| matches!(source.state(), SourceState::Ended | SourceState::Lost);
+    let over: Vec<_> = view.sources().into_iter().filter(is_over).collect();
+    let surplus = over.len().saturating_sub(MAX_ENDED);
+    over[..surplus].iter().for_each(|source| view.remove(source));
+}
+
+/// The number of taps that have ended which are still shown: more than a person looks at.
+const MAX_ENDED: usize = 50;
 
 /// The time between two looks: a person does not notice it.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);

@@ -72,6 +72,11 @@ impl View {
         self.0.sources.add(source)
     }
 
+    /// Removes a source, which the page no longer shows. Its texts are freed when nothing else uses it.
+    pub fn remove(&self, source: &Source) {
+        self.0.sources.remove(source.id());
+    }
+
     /// Returns one HTML file that shows what a filter selects of a source, which must be one of this view and be read
     /// whole. The file needs nothing else, and says what did not fit into it.
     pub fn page_file(&self, source: &Source, filter: &str) -> Result<String, AnswerError> {

@@ -223,6 +223,10 @@ impl SourceSet {
         source
     }
 
+    pub(super) fn remove(&self, id: u64) {
+        self.list.write().unwrap_or_else(PoisonError::into_inner).retain(|source| source.id() != id);
+    }
+
     pub(super) fn all(&self) -> Vec<Arc<Source>> {
         self.list.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
