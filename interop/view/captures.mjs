@@ -105,6 +105,18 @@ export function long(bytes) {
   return write(`long-${bytes}.wire`, lines());
 }
 
+/** A line of stderr of about `bytes` bytes. */
+export function stderr(bytes) {
+  return write("stderr.wire", [...HELLO, `!(+0.010000) The beginning ${"and more ".repeat(bytes / 9)}the end\n`]);
+}
+
+/** A GET request that is refused, so that its exchange has no message. */
+export function unauthorized() {
+  const heads = ["> GET /mcp HTTP/1.1", "> accept: text/event-stream", "< HTTP/1.1 401 Unauthorized"];
+  heads.push(`< www-authenticate: Bearer scope="${"word ".repeat(300)}the last word"`);
+  return write("unauthorized.wire", [...heads.map((line) => `@x1(+0.001000) head ${line}\n`), "@x1(+0.002000) eof <\n"]);
+}
+
 /** Calls at the same time, some slow, some that fail, and one that asks a question: for the picture of the timeline. */
 export function busy() {
   const events = [];

@@ -1,6 +1,7 @@
 // What people do with the page: open, filter, follow a pair, zoom, explain a finding; with the mouse and with keys alone.
 import { join } from "node:path";
 import { assert, detailOf, equal, fixtures, memberOf, rowOf, rowsAreThere, test, withView } from "./harness.mjs";
+import { stderr, unauthorized } from "./captures.mjs";
 
 const tour = join(fixtures, "tour.wire");
 const faults = join(fixtures, "faults.wire");
@@ -150,6 +151,41 @@ test("two fingers zoom the timeline, and one pans it", () =>
     await send("touchEnd");
     assert(left > from && Math.abs(right - left - (to - from)) < 0.001, `${left} to ${right} after ${from} to ${to}`);
   }));
+
+test("an event is opened, with all of its text", async () => {
+  const path = await stderr(100_000);
+  await withView([path], {}, async (page) => {
+    await rowsAreThere(page);
+    await page.locator(".list-layer .row.event:not([hidden])", { hasText: "stderr" }).click();
+    await page.locator('#detail h2:text-is("Event")').waitFor();
+    const raw = page.locator("#detail .raw");
+    assert((await raw.textContent()).startsWith("The beginning"), "the text of the event");
+    await page.locator("#detail .pager button", { hasText: "End" }).click();
+    await page.waitForFunction(() => document.querySelector("#detail .raw").textContent.endsWith("the end"));
+    const place = new URLSearchParams(new URL(page.url()).hash.slice(1)).get("f");
+    assert(/^e\d+$/.test(place), page.url());
+    await page.reload();
+    await page.locator('#detail h2:text-is("Event")').waitFor();
+    await page.locator(".list-layer .row.event.selected").waitFor();
+    // The keys of the list open events too.
+    await page.locator("#panel-frames .grid").focus();
+    await page.keyboard.press("End");
+    await page.keyboard.press("Home");
+    await page.waitForFunction((first) => !location.hash.includes(first), place);
+  });
+});
+
+test("an exchange without a message shows its heads", async () => {
+  const path = await unauthorized();
+  await withView([path], {}, async (page) => {
+    await page.locator(".list-layer .row.event:not([hidden])", { hasText: "GET /mcp" }).first().click();
+    await page.locator("#detail h3", { hasText: "GET /mcp" }).waitFor();
+    await page.locator("#detail h3", { hasText: "401 Unauthorized" }).waitFor();
+    const heads = await page.locator("#detail .headers").allTextContents();
+    assert(heads.some((each) => each.endsWith("the last word\"")), `all of the challenge: ${heads}`);
+    equal(await page.locator("#detail .raw").count(), 0, "the text, which says the same");
+  });
+});
 
 test("statistics lead to the frames of a method", () =>
   withView([tour], { hash: "&tab=statistics" }, async (page) => {

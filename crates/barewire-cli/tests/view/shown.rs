@@ -38,6 +38,42 @@ fn a_row_shows_what_tells_it_from_others() {
     assert_eq!(of_rows(&view, "", "preview"), bytes);
 }
 
+#[test]
+fn an_event_is_shown_with_all_of_its_text() {
+    let folder = Folder::new("events");
+    let line = format!("The beginning {}the end", "and more ".repeat(10_000));
+    let lines = format!(">(+0.1) {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n!(+0.2) {line}\n");
+    let view = View::of(&[&folder.capture("events.wire", &lines)]);
+    view.complete();
+    let event = view.json("s/1/event/1");
+    assert_eq!(event["row"]["key"], "e1");
+    assert_eq!((&event["length"], &event["text_complete"]), (&line.len().into(), &false.into()));
+    assert!(event["text"].as_str().is_some_and(|text| line.starts_with(text) && text.len() > 60_000));
+    let end = view.json(&format!("s/1/event/1/text?from={}", line.len() - 7));
+    assert_eq!(end["text"], "the end");
+    assert_eq!(view.json("s/1/find?event=1")["index"], 1);
+    assert_eq!(view.json("s/1/find?event=0")["index"], Value::Null);
+    for path in ["s/1/event/0", "s/1/event/2", "s/1/event/4294967297", "s/1/event/0/text"] {
+        assert_eq!(view.get(path).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn a_comparison_says_when_an_operation_was_cancelled() {
+    let folder = Folder::new("cancelled");
+    let lines = r#">(+0.1) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cut"}}
+>(+1.1) {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+<(+1.31) {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+"#;
+    let view = View::of(&[&folder.capture("one.wire", lines), &folder.capture("two.wire", lines)]);
+    view.complete();
+    let compared = view.json("compare?a=1&b=2");
+    let side = &compared["operations"][0]["a"];
+    assert_eq!((&side["outcome"], &side["latency"]), (&"cancelled".into(), &1.0.into()), "{compared}");
+    let bar = &view.json("s/1/timeline")["bars"][0];
+    assert_eq!(side["outcome"], bar["outcome"]);
+}
+
 /// Returns an exported file of the first source.
 fn exported(view: &View, format: &str, selection: &str) -> String {
     let reply = view.get(&format!("s/1/export/{format}?{selection}"));

@@ -155,9 +155,11 @@ fn the_page_is_told_which_tap_does_not_replace_secrets() {
     let mut redacted = Tapped::start(&runtime, &[], "the-redacted");
     let page = Page::open(&runtime, &[]);
     let secret = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"password":"correct-horse-battery"}}"#;
-    for (tapped, name, is_shown) in
-        [(&mut recorded, "the-recorded", true), (&mut streamed, "the-streamed", true), (&mut redacted, "the-red", false)]
-    {
+    for (tapped, name, is_shown) in [
+        (&mut recorded, "the-recorded", true),
+        (&mut streamed, "the-streamed", true),
+        (&mut redacted, "the-red", false),
+    ] {
         tapped.say(secret);
         let source = page.wait_for(name, |source| has_frames(source, 2));
         let frame = page.get(&format!("s/{}/frame/1", source["id"].as_str().expect("an id")));

@@ -35,6 +35,8 @@ export function fileApi(data) {
     if (!frame) throw new Error(`Frame ${number} is not in this file`);
     return frame;
   };
+  /** @param {import("./types").RowPlace} place */
+  const placed = (place) => (typeof place === "string" ? eventOf(data, place) : frameOf(place));
   const cannot = async () => {
     throw new Error("A file cannot do this: use barewire view");
   };
@@ -50,21 +52,23 @@ export function fileApi(data) {
       const rows = select(query);
       return { total: rows.length, final: true, scanned: data.rows.length, from, rows: rows.slice(from, from + count) };
     },
-    find: async (_source, query, frame) => {
-      const index = select(query).findIndex((row) => row.frame === frame);
+    find: async (_source, query, place) => {
+      /** @param {Row} row */
+      const isThere = (row) => (row.frame ?? row.key) === place;
+      const index = select(query).findIndex(isThere);
       if (index >= 0) return { index, op: null };
-      const hidden = filtered(data, query.filter, query.conversation).find((row) => row.frame === frame);
+      const hidden = filtered(data, query.filter, query.conversation).find(isThere);
       return { index: null, op: hidden?.op ?? null };
     },
     near: async (_source, query, time) => indexOrNull(select(query).findIndex((row) => (row.time ?? 0) >= time)),
-    frame: async (_source, number) => frameOf(number),
+    frame: async (_source, place) => placed(place),
     tree: async (_source, number, at, from, count) => {
       const nodes = frameOf(number).nodes?.[String(at)];
       if (!nodes) throw new Error("These members are not in this file");
       return { nodes: nodes.slice(from, from + count), total: nodes.length };
     },
-    text: async (_source, number) => {
-      const frame = frameOf(number);
+    text: async (_source, place) => {
+      const frame = placed(place);
       return { text: frame.text, from: 0, to: new TextEncoder().encode(frame.text).length, length: frame.length, lossy: frame.lossy };
     },
     timeline: async (_source, { from, to, conversation, filter }) => {
@@ -105,6 +109,24 @@ function findingsOf(rows, findings) {
   });
   const total = groups.reduce((sum, group) => sum + group.count, 0);
   return { total, kept: total, groups: groups.filter((group) => group.count > 0) };
+}
+
+/**
+ * Returns an event like a frame. A file may have no more of it than its row.
+ * @param {Exported} data
+ * @param {string} key
+ * @returns {import("./types").Frame}
+ */
+function eventOf(data, key) {
+  const row = data.rows.find((each) => each.key === key && each.event !== null);
+  if (!row) throw new Error("This event is not in this file");
+  const text = row.preview || (row.event ?? "");
+  return (
+    data.frames[key] ?? {
+      row, length: row.size ?? text.length, text, text_complete: true, lossy: false, invalid: null, tree: [], explanation: "This file has the beginning of the text.", http: null, schema: [],
+      marks: [], findings: [], operation: null, elements: [], prev: null, next: null, copy: { json: null, call: null, curl: null },
+    }
+  );
 }
 
 /** @param {number} index */

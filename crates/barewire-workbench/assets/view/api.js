@@ -132,17 +132,19 @@ function followSources(changed, connected) {
 export function programApi() {
   /** @param {string} source */
   const at = (source) => `s/${encodeURIComponent(source)}`;
+  /** @param {import("./types").RowPlace} place */
+  const pathOf = (place) => (typeof place === "string" ? `event/${place.slice(1)}` : `frame/${place}`);
   return {
     live: true,
     notes: [],
     enter: (token) => post("enter", { token }),
     follow: followSources,
     rows: (source, query, from, count, signal) => ask(`${at(source)}/rows?${rowParameters(query, { from, count })}`, { signal }),
-    find: (source, query, frame, signal) => ask(`${at(source)}/find?${rowParameters(query, { frame })}`, { signal }),
+    find: (source, query, place, signal) => ask(`${at(source)}/find?${rowParameters(query, typeof place === "string" ? { event: place.slice(1) } : { frame: place })}`, { signal }),
     near: async (source, query, time) => (await ask(`${at(source)}/near?${rowParameters(query, { time })}`)).index,
-    frame: (source, frame, signal) => ask(`${at(source)}/frame/${frame}`, { signal }),
+    frame: (source, place, signal) => ask(`${at(source)}/${pathOf(place)}`, { signal }),
     tree: (source, frame, offset, from, count) => ask(`${at(source)}/frame/${frame}/tree?${parameters({ at: offset, from, count })}`),
-    text: (source, frame, from, count) => ask(`${at(source)}/frame/${frame}/text?${parameters({ from, count })}`),
+    text: (source, place, from, count) => ask(`${at(source)}/${pathOf(place)}/text?${parameters({ from, count })}`),
     timeline: (source, range, signal) => ask(`${at(source)}/timeline?${parameters({ ...range, width: Math.round(range.width) })}`, { signal }),
     stats: (source, query) => ask(`${at(source)}/stats?${rowParameters({ ...query, fold: false }, {})}`),
     findings: (source, query) => ask(`${at(source)}/findings?${rowParameters({ ...query, fold: false }, {})}`),

@@ -364,7 +364,7 @@ async function start() {
     { keys: ["g"], label: "First row", run: () => frames.list.moveTo(0) },
     { keys: ["G"], label: "Last row", run: () => frames.list.moveTo(frames.list.total - 1) },
     { keys: ["w"], label: "Make the frame's pane wide, or narrow again", run: () => document.body.classList.toggle("wide-detail") },
-    { keys: ["r"], label: "Edit the frame and send it again", run: () => detail.frame && detail.drivable && editFrame(detail.frame.text) },
+    { keys: ["r"], label: "Edit the frame and send it again", run: () => detail.frame && detail.frame.row.frame !== null && detail.drivable && editFrame(detail.frame.text) },
     { keys: ["b"], label: "Show or hide the conversations, if the page is narrow", run: () => toggleConversations() },
     { keys: ["e"], label: "Export", run: () => openExport() },
     ...names.map((name, index) => ({ keys: [String(index + 1)], label: `Tab ${TABS.find(([each]) => each === name)?.[1]}`, run: () => showTabOf(name) })),

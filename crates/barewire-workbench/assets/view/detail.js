@@ -4,7 +4,7 @@ import { append, appendText, attribute, button, byId, copy, el, remember, rememb
 import { counted, duration, instant, size } from "./format.js";
 import { isAborted, wordsOf } from "./api.js";
 import { JsonTree } from "./json-tree.js";
-import { viewLink, show, view } from "./state.js";
+import { placeOf, show, view, viewLink } from "./state.js";
 
 /**
  * @typedef {import("./types").Api} Api
@@ -37,23 +37,23 @@ export class Detail {
     this.pane = byId("detail");
   }
 
-  /** Shows the frame of the view. */
+  /** Shows the frame or the event of the view. */
   async show() {
-    const { s: source, f: number } = view();
-    if (this.frame?.row.frame === number && this.source === source) return;
+    const { s: source, f: place } = view();
+    if (this.frame && placeOf(this.frame.row) === place && this.source === source) return;
     this.loading?.abort();
     this.loading = new AbortController();
     this.isMissing = false;
     const { signal } = this.loading;
-    document.body.classList.toggle("has-detail", number > 0);
-    if (!number || !source) {
+    document.body.classList.toggle("has-detail", place !== 0);
+    if (!place || !source) {
       this.frame = null;
       this.loaded(null);
       replace(this.pane, el("p", { class: "empty" }, "Select a frame to see what is in it."));
       return;
     }
     try {
-      const frame = await this.api.frame(source, number, signal);
+      const frame = await this.api.frame(source, place, signal);
       if (signal.aborted) return;
       this.frame = frame;
       this.source = source;
@@ -64,7 +64,7 @@ export class Detail {
       this.frame = null;
       this.isMissing = true;
       this.loaded(null);
-      replace(this.pane, this.#bar(number), el("p", { class: "empty" }, wordsOf(error)));
+      replace(this.pane, this.#bar(typeof place === "number" ? `Frame ${place}` : "Event"), el("p", { class: "empty" }, wordsOf(error)));
     }
   }
 
@@ -72,9 +72,9 @@ export class Detail {
   async refresh() {
     const { frame, source } = this;
     if (this.isMissing) this.show();
-    if (!frame?.operation || frame.operation.latency !== null || frame.row.frame === null) return;
+    if (!frame?.operation || frame.operation.latency !== null) return;
     try {
-      const newer = await this.api.frame(source, frame.row.frame);
+      const newer = await this.api.frame(source, placeOf(frame.row));
       if (this.frame !== frame || newer.operation?.frames.length === frame.operation.frames.length) return;
       frame.operation = newer.operation;
       const old = this.pane.querySelector(".operation");
@@ -95,9 +95,9 @@ export class Detail {
     else say("No request or response belongs to this frame");
   }
 
-  /** @param {number} number */
-  #bar(number) {
-    return el("div", { class: "detail-bar" }, el("h2", null, `Frame ${number}`), this.#close());
+  /** @param {string} title */
+  #bar(title) {
+    return el("div", { class: "detail-bar" }, el("h2", null, title), this.#close());
   }
 
   #close() {
@@ -107,13 +107,12 @@ export class Detail {
   /** @param {Frame} frame */
   #fill(frame) {
     const { row } = frame;
-    const heading = el("h2", null, `Frame ${row.frame}`);
+    const heading = el("h2", null, row.frame === null ? "Event" : `Frame ${row.frame}`);
     const bar = el(
       "div",
       { class: "detail-bar" },
       heading,
-      this.#step("‹", frame.prev, "Previous frame"),
-      this.#step("›", frame.next, "Next frame"),
+      ...(row.frame === null ? [] : [this.#step("‹", frame.prev, "Previous frame"), this.#step("›", frame.next, "Next frame")]),
       el("span", { class: "spring" }),
       el("button", { type: "button", class: "quiet wide-only", title: "Make this pane wide, or narrow again (w)", "aria-label": "Wide", onclick: () => document.body.classList.toggle("wide-detail") }, "⇔"),
       this.#close(),
@@ -130,7 +129,8 @@ export class Detail {
     if (frame.operation) parts.push(this.#operation(frame.operation));
     if (frame.elements.length) parts.push(this.#elements(frame));
     if (frame.http) parts.push(this.#http(frame.http));
-    parts.push(this.#content(frame));
+    // The heads have all that the event of an exchange says.
+    if (row.kind !== "http" || !frame.http) parts.push(this.#content(frame));
     replace(this.pane, ...parts);
     this.pane.scrollTop = 0;
   }
@@ -152,7 +152,7 @@ export class Detail {
     if (call !== null) append(line, button("Copy as call", () => copy(call, "the command"), { title: call }));
     if (curl !== null) append(line, button("Copy as curl", () => copy(curl, "the command"), { title: curl }));
     append(line, button("Copy link", () => copy(location.href, "the link")));
-    if (this.drivable) append(line, button("Edit and send", () => this.edit(frame.text), { title: "Edit this frame and send it to the server (r)" }));
+    if (this.drivable && frame.row.frame !== null) append(line, button("Edit and send", () => this.edit(frame.text), { title: "Edit this frame and send it to the server (r)" }));
     return line;
   }
 
@@ -229,11 +229,11 @@ export class Detail {
   /** @param {Frame} frame */
   #content(frame) {
     const { source } = this;
-    const number = /** @type {number} */ (frame.row.frame);
-    this.text = new RawText(frame, (from) => this.api.text(source, number, from, TEXT_PART));
+    const place = placeOf(frame.row);
+    this.text = new RawText(frame, (from) => this.api.text(source, place, from, TEXT_PART));
     this.tree = new JsonTree({
       load: async (at, from, length) => {
-        const { nodes, total } = await this.api.tree(source, number, at, from, length);
+        const { nodes, total } = await this.api.tree(source, Number(place), at, from, length);
         /** @param {Frame["schema"]} list @param {number} place */
         const saidAt = (list, place) => list.find((each) => each.at === place)?.message ?? null;
         return { nodes: nodes.map((node) => ({ ...node, schema: saidAt(frame.schema, node.at), mark: saidAt(frame.marks, node.at) })), total };

@@ -83,7 +83,8 @@ function fillFindings(panel, list, isPart) {
  * @param {1 | -1} step
  */
 export async function goToFinding(api, step) {
-  const { s: source, f: here } = view();
+  const { s: source, f: place } = view();
+  const here = typeof place === "number" ? place : 0;
   if (!source) return;
   const { groups } = await api.findings(source, queryOf(view()));
   const frames = [...new Set(groups.flatMap((group) => group.places.map((place) => place.frame ?? 0)))].filter((frame) => frame > 0).sort((a, b) => (a - b) * step);

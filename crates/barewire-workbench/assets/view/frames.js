@@ -3,7 +3,7 @@
 import { append, attribute, button, byId, el, notice, say, setText, visible } from "./dom.js";
 import { count, counted, duration, instant, size } from "./format.js";
 import { ApiError, isAborted, wordsOf } from "./api.js";
-import { show, view } from "./state.js";
+import { placeOf, show, view } from "./state.js";
 import { VirtualList } from "./virtual-list.js";
 
 /**
@@ -91,7 +91,8 @@ export class Frames {
 
   /** Moves the cursor to the selected frame. */
   select() {
-    if (this.list.item(this.list.cursor)?.frame === view().f) this.list.redraw();
+    const item = this.list.item(this.list.cursor);
+    if (item && placeOf(item) === view().f) this.list.redraw();
     else this.#findSelected();
   }
 
@@ -203,9 +204,10 @@ export class Frames {
   /** @param {Row} item */
   #moved(item) {
     this.operation = item.op;
-    if (item.frame !== null && item.frame !== view().f) show({ f: item.frame }, { replace: true });
+    const place = placeOf(item);
+    if (place && place !== view().f) show({ f: place }, { replace: true });
     this.list.redraw();
-    say(`${item.frame === null ? "event" : `frame ${item.frame}`}, ${item.kind} ${item.method ?? ""} ${item.name ?? ""}`);
+    say(item.frame === null ? `event, ${item.event ?? item.kind}` : `frame ${item.frame}, ${item.kind} ${item.method ?? ""} ${item.name ?? ""}`);
   }
 
   #showFollow() {
@@ -224,7 +226,7 @@ export class Frames {
       return;
     }
     // A click is a place to come back to; a step with a key is not.
-    if (item?.frame) show({ f: item.frame });
+    if (item && placeOf(item)) show({ f: placeOf(item) });
     this.list.moveTo(index);
     this.#showFollow();
   }
@@ -315,7 +317,8 @@ export class Frames {
     }
     const [arrow, direction] = item.dir ? DIRECTIONS[item.dir] : ["", ""];
     const classes = ["row", `kind-${/^[a-z-]+$/.test(item.kind) ? item.kind : "other"}`];
-    const selected = item.frame !== null && item.frame === view().f;
+    const place = placeOf(item);
+    const selected = place !== 0 && place === view().f;
     if (selected) classes.push("selected");
     else if (item.op !== null && item.op === this.operation) classes.push("pair");
     if (item.depth) classes.push("child");
@@ -357,7 +360,7 @@ function flagsOf(item) {
   return flags.join(" ");
 }
 
-/** Says that a frame cannot be seen. @param {number} frame */
-export function hiddenByFilter(frame) {
-  notice(`The filter hides frame ${frame}`);
+/** Says that a frame cannot be seen. @param {import("./types").RowPlace} place */
+export function hiddenByFilter(place) {
+  notice(`The filter hides ${typeof place === "number" ? `frame ${place}` : "the event"}`);
 }

@@ -36,20 +36,29 @@ function fragment(view) {
  */
 function parseFragment(text) {
   const params = new URLSearchParams(text.replace(/^#/, ""));
-  const frame = Number(params.get("f"));
+  const place = params.get("f") ?? "";
   const tab = params.get("tab") ?? "";
   return {
     s: params.get("s") ?? "",
     tab: knownTabs.includes(tab) ? tab : DEFAULTS.tab,
     c: params.get("c") ?? "",
     q: params.get("q") ?? "",
-    f: Number.isSafeInteger(frame) && frame > 0 ? frame : 0,
+    f: /^e\d{1,10}$/.test(place) ? place : /^\d{1,15}$/.test(place) ? Number(place) : 0,
     fold: params.get("fold") !== "0",
     x: params.get("x") ?? "",
     t: params.get("t") ?? "",
     a: params.get("a") ?? "",
     b: params.get("b") ?? "",
   };
+}
+
+/**
+ * Returns the place of a row; 0 if it cannot be opened.
+ * @param {import("./types").Row} row
+ * @returns {import("./types").RowPlace}
+ */
+export function placeOf(row) {
+  return row.frame ?? (row.event === null ? 0 : row.key);
 }
 
 /** Returns what the page shows. */

@@ -85,6 +85,9 @@ export interface Row {
   preview: string;
 }
 
+/** A row that can be opened: the number of a frame, or the key of an event (`e12`). */
+export type RowPlace = number | string;
+
 export interface Rows {
   total: number;
   final: boolean;
@@ -350,12 +353,12 @@ export interface Api {
   /** Calls `changed` with the sources at once and whenever they change, and `connected` when the program is lost or regained. */
   follow(changed: (sources: Sources) => void, connected: (state: Connection) => void): void;
   rows(source: string, query: RowQuery, from: number, count: number, signal?: AbortSignal): Promise<Rows>;
-  /** The place of a frame; `op` is the operation to unfold if the frame is folded away. */
-  find(source: string, query: RowQuery, frame: number, signal?: AbortSignal): Promise<{ index: number | null; op: number | null }>;
+  /** The place of a row in the list; `op` is the operation to unfold if the row is folded away. */
+  find(source: string, query: RowQuery, place: RowPlace, signal?: AbortSignal): Promise<{ index: number | null; op: number | null }>;
   near(source: string, query: RowQuery, time: number): Promise<number | null>;
-  frame(source: string, frame: number, signal?: AbortSignal): Promise<Frame>;
+  frame(source: string, place: RowPlace, signal?: AbortSignal): Promise<Frame>;
   tree(source: string, frame: number, at: number, from: number, count: number): Promise<Nodes>;
-  text(source: string, frame: number, from: number, count: number): Promise<FrameText>;
+  text(source: string, place: RowPlace, from: number, count: number): Promise<FrameText>;
   timeline(
     source: string,
     range: { from: number | null; to: number | null; conversation: string; filter: string; width: number },
@@ -407,8 +410,8 @@ export interface View {
   c: string;
   /** The filter. */
   q: string;
-  /** The frame, or 0. */
-  f: number;
+  /** The frame or the event, or 0. */
+  f: RowPlace;
   fold: boolean;
   /** Unfolded operations, separated by commas. */
   x: string;

@@ -112,6 +112,13 @@ impl IndexData {
         self.frames.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
     }
 
+    /// Returns the event at a row, with the row.
+    pub(crate) fn event(&self, row: u64) -> Option<(u32, &EntryRecord)> {
+        let row = u32::try_from(row).ok()?;
+        let entry = self.entries.get(row as usize).filter(|entry| entry.kind == EntryKind::Event)?;
+        Some((row, entry))
+    }
+
     pub(crate) fn operation(&self, number: u32) -> Option<&OperationRecord> {
         self.operations.get((number as usize).checked_sub(1)?)
     }

@@ -9,7 +9,7 @@ use super::copy::copies;
 use super::findings::{finding_of_frame, pointer_place};
 use super::listed_schemas::{ListedMismatch, ToolMessages};
 use super::rows::{Previewed, latency, role, row, with_preview};
-use super::tree::{lossy, message_nodes, no_frame, whole_characters};
+use super::tree::{lossy, message_nodes, no_event, no_frame, whole_characters};
 use crate::check::catalogue::tools::OUTPUT_SCHEMA;
 use crate::frames::{FrameKind, WireFrame};
 use crate::index::{EntryKind, EntryRecord, IndexData, IndexedCapture, Span};
@@ -70,6 +70,30 @@ pub(super) fn frame(index: &IndexedCapture, number: u64) -> Result<Answer, Answe
         "invalid": invalid(entry, &wire, &bytes, parts.detail.as_deref()), "tree": tree, "explanation": explanation,
         "http": http, "schema": schema, "marks": marks, "findings": parts.findings, "operation": parts.operation,
         "elements": elements, "prev": (number > 1).then(|| number - 1), "next": parts.next, "copy": copies,
+    }))
+}
+
+/// `event`: a row that is not a message: its whole text, the heads of its exchange, its operation. The answer is one
+/// about a frame, in which everything is empty that only a message has.
+pub(super) fn event(index: &IndexedCapture, number: u64) -> Result<Answer, AnswerError> {
+    let (value, previewed, operation, exchange, entry) = {
+        let data = index.data();
+        let (at, entry) = data.event(number).ok_or_else(|| no_event(number))?;
+        let (value, previewed) = row(&data, at, 0);
+        let exchange = data.exchange(entry.exchange).map(|it| (it.request, it.response));
+        (value, previewed, operation(&data, entry.operation), exchange, entry.clone())
+    };
+    let bytes = index.spool().read(entry.text, 0, MAX_TEXT);
+    let is_complete = bytes.len() == entry.text.length as usize;
+    let (text, is_lossy) = lossy(&bytes[..if is_complete { bytes.len() } else { whole_characters(&bytes) }]);
+    let is_kept = entry.text.is_kept() || entry.length == 0;
+    let explanation = if is_kept { "" } else { "The text was not kept: it was too long, or there was no room." };
+    Answer::json(&json!({
+        "row": with_preview(index, value, &previewed), "length": entry.length, "text": text,
+        "text_complete": is_complete, "lossy": is_lossy, "invalid": null, "tree": [], "explanation": explanation,
+        "http": exchange.map(|(request, response)| heads(index, request, response)), "schema": [], "marks": [],
+        "findings": [], "operation": operation, "elements": [], "prev": null, "next": null,
+        "copy": { "json": null, "call": null, "curl": null },
     }))
 }
 

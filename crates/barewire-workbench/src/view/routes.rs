@@ -18,6 +18,8 @@ const SOURCE_ROUTES: &[(&[&str], SourceRoute)] = &[
     (&["frame", "*"], |source, number, _| frame::frame(source.index(), number)),
     (&["frame", "*", "tree"], |source, number, request| tree::children(source.index(), number, request)),
     (&["frame", "*", "text"], |source, number, request| tree::text(source.index(), number, request)),
+    (&["event", "*"], |source, row, _| frame::event(source.index(), row)),
+    (&["event", "*", "text"], |source, row, request| tree::event_text(source.index(), row, request)),
     (&["timeline"], |source, _, request| timeline::timeline(source.index(), request)),
     (&["stats"], |source, _, request| stats::stats(source.index(), request)),
     (&["findings"], |source, _, request| findings::findings(source.index(), request)),

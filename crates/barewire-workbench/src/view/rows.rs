@@ -29,13 +29,17 @@ pub(super) fn rows(index: &IndexedCapture, request: &ViewRequest) -> Result<Answ
     }))
 }
 
-/// `find`: the place of a frame in the list.
+/// `find`: the place of a frame or of an event in the list.
 pub(super) fn find(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
     let query = request.selection()?;
-    let frame = request.number("frame")?.unwrap_or(0);
+    let (frame, event) = (request.number("frame")?.unwrap_or(0), request.number("event")?);
     let selected = index.select(&query);
     let data = index.data();
-    let Some(row) = data.frame(frame) else { return Answer::json(&json!({"index": null, "op": null})) };
+    let row = match event {
+        Some(row) => data.event(row).map(|(row, _)| row),
+        None => data.frame(frame),
+    };
+    let Some(row) = row else { return Answer::json(&json!({"index": null, "op": null})) };
     let entry = &data.entries[row as usize];
     let above = data.operation(entry.operation).map(|it| it.first);
     let operation = entry.operation;

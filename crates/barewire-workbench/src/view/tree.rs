@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, AnswerError};
 use super::meaning::meaning;
 use super::query::ViewRequest;
-use crate::index::IndexedCapture;
+use crate::index::{IndexedCapture, Span};
 use crate::rows::member_meaning;
 use crate::text::shown;
 
@@ -30,6 +30,16 @@ pub(super) fn text(index: &IndexedCapture, number: u64, request: &ViewRequest) -
         let row = data.frame(number).ok_or_else(|| no_frame(number))?;
         data.entries[row as usize].text
     };
+    part(index, span, request)
+}
+
+/// `event/*/text`: a part of the text of an event.
+pub(super) fn event_text(index: &IndexedCapture, row: u64, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    let span = index.data().event(row).ok_or_else(|| no_event(row))?.1.text;
+    part(index, span, request)
+}
+
+fn part(index: &IndexedCapture, span: Span, request: &ViewRequest) -> Result<Answer, AnswerError> {
     let from: usize = request.number("from")?.unwrap_or(0);
     let count: usize = request.number("count")?.unwrap_or(MAX_TEXT).min(MAX_TEXT);
     let bytes = index.spool().read(span, from, count);
@@ -54,6 +64,10 @@ pub(super) fn frame_text(index: &IndexedCapture, number: u64) -> Result<Vec<u8>,
 
 pub(super) fn no_frame(number: u64) -> AnswerError {
     AnswerError::not_found(format!("there is no frame {number}"))
+}
+
+pub(super) fn no_event(row: u64) -> AnswerError {
+    AnswerError::not_found(format!("there is no event {row}"))
 }
 
 /// Returns the members of a value, at most `count` from `from` on, and their number. `at` is the offset of the value in
