@@ -73,3 +73,20 @@ const MAX_ENDED: usize = 50;
 
 /// The time between two looks: a person does not notice it.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_taps_that_have_ended_are_forgotten() {
+        let view = View::new(true, |_| None);
+        let add = |kind, state| view.add(Source::new(kind, "", state, Arc::new(IndexedCapture::new())));
+        let live = add(SourceKind::Tap, SourceState::Live);
+        let over: Vec<_> = (0..MAX_ENDED + 2).map(|_| add(SourceKind::Tap, SourceState::Ended)).collect();
+        forget_oldest(&view);
+        let ids: Vec<_> = view.sources().iter().map(|source| source.id()).collect();
+        let expected = std::iter::once(&live).chain(&over[2..]);
+        assert_eq!(ids, expected.map(|source| source.id()).collect::<Vec<_>>());
+    }
+}
