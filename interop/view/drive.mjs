@@ -67,6 +67,39 @@ test("a frame is edited and sent again, also a broken one", () =>
     await page.locator(".list-layer .row.kind-invalid:not([hidden])").first().waitFor();
   }));
 
+test("a long frame is edited whole, and one that is too long is not", () =>
+  withView(serve, {}, async (page) => {
+    /** Sends a frame as it is, and opens it. */
+    const send = async (text) => {
+      const known = await page.evaluate(() => fetch("api/s/1/rows?count=0").then((answer) => answer.json()).then((rows) => rows.total));
+      const body = JSON.stringify({ text });
+      const status = await page.evaluate((body) => fetch("api/s/1/send", { method: "POST", headers: { "content-type": "application/json" }, body }).then((answer) => answer.status), body);
+      assert(status < 300, `send answers ${status}`);
+      await page.waitForFunction((count) => fetch("api/s/1/rows?count=0").then((answer) => answer.json()).then((rows) => rows.total > count), known);
+      const sent = await page.evaluate((id) => fetch(`api/s/1/rows?filter=id:${id}&count=1`).then((answer) => answer.json()).then(({ rows }) => rows[0].frame), JSON.parse(text).id);
+      await page.evaluate((frame) => (location.hash = `s=1&f=${frame}`), sent);
+      await page.locator(`#detail h2:text-is("Frame ${sent}")`).waitFor();
+    };
+    const frame = (id, params) => JSON.stringify({ jsonrpc: "2.0", id, method: "ping", params });
+    const long = frame(901, { text: "ü".repeat(100_000), password: "correct-horse-battery" });
+    await send(long);
+    await page.locator("#detail button", { hasText: "Edit and send" }).click();
+    const editor = page.locator(".drive-form textarea");
+    await editor.waitFor();
+    equal((await editor.inputValue()).replace("<redacted-1>", "correct-horse-battery") === long, true, "the editor has the frame");
+    await page.locator(".drive-form .problem", { hasText: "Secrets of the frame were replaced" }).waitFor();
+    // A server can send a frame that is longer than what the page may send.
+    await send(frame(902, { text: "short" }));
+    await page.route(/frame\/\d+$/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), length: 5 << 20 } });
+    });
+    await page.reload();
+    await page.locator("#detail button", { hasText: "Edit and send" }).click();
+    await page.locator("#notice", { hasText: "too long to be edited" }).waitFor();
+    assert(page.url().includes("f=") && !page.url().includes("tab=drive"), page.url());
+  }));
+
 test("tools, resources and prompts of server-everything", () =>
   withView(everything, {}, async (page) => {
     await openTool(page, "get-sum");

@@ -1,6 +1,6 @@
 // The URL, the sources and the keys -> what is shown where. The page starts here.
 
-import { append, attribute, byId, el, link, remember, remembered, replace, say, setText } from "./dom.js";
+import { append, attribute, byId, el, link, notice, remember, remembered, replace, say, setText } from "./dom.js";
 import { count } from "./format.js";
 import { embeddedData, fileApi } from "./api-file.js";
 import { isAborted, programApi, wordsOf } from "./api.js";
@@ -49,10 +49,17 @@ function currentSource() {
   return sources.find((source) => String(source.id) === view().s);
 }
 
-/** @param {string} text */
-function editFrame(text) {
-  show({ tab: "drive" });
-  drive.edit(text);
+/** Puts the selected frame into the editor, if its source can be driven. */
+async function editFrame() {
+  if (!detail.drivable) return;
+  try {
+    const edited = await detail.editable();
+    if (!edited) return;
+    show({ tab: "drive" });
+    drive.edit(edited.text, edited.warnings);
+  } catch (error) {
+    notice(wordsOf(error));
+  }
 }
 
 function makeTabs() {
@@ -364,7 +371,7 @@ async function start() {
     { keys: ["g"], label: "First row", run: () => frames.list.moveTo(0) },
     { keys: ["G"], label: "Last row", run: () => frames.list.moveTo(frames.list.total - 1) },
     { keys: ["w"], label: "Make the frame's pane wide, or narrow again", run: () => document.body.classList.toggle("wide-detail") },
-    { keys: ["r"], label: "Edit the frame and send it again", run: () => detail.frame && detail.frame.row.frame !== null && detail.drivable && editFrame(detail.frame.text) },
+    { keys: ["r"], label: "Edit the frame and send it again", run: editFrame },
     { keys: ["b"], label: "Show or hide the conversations, if the page is narrow", run: () => toggleConversations() },
     { keys: ["e"], label: "Export", run: () => openExport() },
     ...names.map((name, index) => ({ keys: [String(index + 1)], label: `Tab ${TABS.find(([each]) => each === name)?.[1]}`, run: () => showTabOf(name) })),

@@ -15,12 +15,20 @@ import { placeOf, show, view, viewLink } from "./state.js";
 /** Bytes of a text that are shown at once. */
 const TEXT_PART = 65_536;
 
+/** The most that the program takes in one request, in bytes. */
+const MOST_EDITED = 4 * 1024 * 1024;
+
+/** @param {number} length */
+function tooLong(length) {
+  return new Error(`The frame has ${size(length)}, which is too long to be edited here: at most ${size(MOST_EDITED)} can be sent, as text in JSON`);
+}
+
 /** The frame that is selected. */
 export class Detail {
   /**
    * @param {Api} api
    * @param {(frame: Frame | null) => void} loaded
-   * @param {(text: string) => void} edit
+   * @param {() => void} edit
    */
   constructor(api, loaded, edit) {
     this.api = api;
@@ -82,6 +90,34 @@ export class Detail {
     } catch {
       // The next change asks again.
     }
+  }
+
+  /**
+   * Returns the whole text of the frame, to edit it, and what is to be known about it; null if there is no frame, or
+   * another one by then. Fails if the text is too long to be sent, or was not kept.
+   * @returns {Promise<{text: string, warnings: string[]} | null>}
+   */
+  async editable() {
+    const { frame, source } = this;
+    if (!frame || frame.row.frame === null) return null;
+    if (frame.length > MOST_EDITED) throw tooLong(frame.length);
+    const parts = [];
+    let isLossy = false;
+    // Secrets that were replaced make the text longer or shorter than the frame.
+    for (let at = 0, end = 1; at < end; ) {
+      const part = await this.api.text(source, frame.row.frame, at, TEXT_PART);
+      if (this.frame !== frame) return null;
+      if (part.to <= at && frame.length > 0) throw new Error("The text of this frame was not kept, so it cannot be edited");
+      parts.push(part.text);
+      isLossy ||= part.lossy;
+      [at, end] = [part.to, part.length];
+    }
+    const text = parts.join("");
+    if (new TextEncoder().encode(JSON.stringify({ text })).length > MOST_EDITED) throw tooLong(frame.length);
+    const warnings = [];
+    if (isLossy) warnings.push("The frame has bytes that are not UTF-8. They are written as \\xHH here, and these letters would be sent.");
+    if (frame.row.redacted || /<redacted-\d+>/.test(text)) warnings.push("Secrets of the frame were replaced: <redacted-…> would be sent in their place.");
+    return { text, warnings };
   }
 
   /** Goes from a request to its response, and back. */
@@ -152,7 +188,7 @@ export class Detail {
     if (call !== null) append(line, button("Copy as call", () => copy(call, "the command"), { title: call }));
     if (curl !== null) append(line, button("Copy as curl", () => copy(curl, "the command"), { title: curl }));
     append(line, button("Copy link", () => copy(location.href, "the link")));
-    if (this.drivable && frame.row.frame !== null) append(line, button("Edit and send", () => this.edit(frame.text), { title: "Edit this frame and send it to the server (r)" }));
+    if (this.drivable && frame.row.frame !== null) append(line, button("Edit and send", () => this.edit(), { title: "Edit this frame and send it to the server (r)" }));
     return line;
   }
 
@@ -302,6 +338,7 @@ class RawText {
     const part = await this.load(start);
     this.from = part.from;
     this.to = part.to;
+    this.length = part.length;
     this.string = part.text;
     this.lossy = part.lossy;
     this.#draw();

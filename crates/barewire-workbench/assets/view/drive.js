@@ -38,6 +38,8 @@ export class DriveTab {
     this.catalog = null;
     this.chosen = "";
     this.frameText = "";
+    /** What the user has to know about the frame. @type {string[]} */
+    this.frameWarnings = [];
     this.panel = byId("panel-drive");
     this.search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search what the server offers" });
     this.search.addEventListener("input", () => this.#fillList());
@@ -81,9 +83,11 @@ export class DriveTab {
   /**
    * Shows a frame in the editor.
    * @param {string} text
+   * @param {string[]} warnings
    */
-  edit(text) {
+  edit(text, warnings) {
     this.frameText = text;
+    this.frameWarnings = warnings;
     this.#choose("raw");
     this.form.querySelector("textarea")?.focus();
   }
@@ -202,7 +206,7 @@ export class DriveTab {
     area.value = this.frameText;
     area.addEventListener("input", () => (this.frameText = area.value));
     const label = el("label", { class: "stack" }, "The text of one frame, sent as it is, also if it is broken", area);
-    this.#fillForm([label], "Send", async () => {
+    this.#fillForm([label, ...this.frameWarnings.map((warning) => el("p", { class: "problem" }, warning))], "Send", async () => {
       try {
         await this.api.send(this.source, area.value);
         notice("Sent: the frame is the last one in the list");
