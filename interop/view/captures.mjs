@@ -105,6 +105,11 @@ export function long(bytes) {
   return write(`long-${bytes}.wire`, lines());
 }
 
+/** A call of a tool. */
+export function calling(tool) {
+  return write("calling.wire", [...HELLO, `>(+0.010000) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${tool}","arguments":{}}}\n`]);
+}
+
 /** A line of stderr of about `bytes` bytes. */
 export function stderr(bytes) {
   return write("stderr.wire", [...HELLO, `!(+0.010000) The beginning ${"and more ".repeat(bytes / 9)}the end\n`]);

@@ -4,6 +4,7 @@ import { assert, barewire, equal, fixtures, root, test, withView } from "./harne
 
 const everything = ["--", process.execPath, join(root, "interop/node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "stdio"];
 const serve = ["--", barewire, "serve"];
+const odd = ["--", process.execPath, join(root, "interop/view/odd-server.mjs")];
 
 /** Opens the form of a tool. */
 async function openTool(page, name) {
@@ -120,6 +121,18 @@ test("tools, resources and prompts of server-everything", () =>
     await page.locator("#panel-drive .entry").first().click();
     await call(page);
     await lastCall(page).locator(".badge.done").waitFor();
+  }));
+
+test("resources of one name are told apart", () =>
+  withView(odd, { hash: "&tab=drive" }, async (page) => {
+    await page.locator("#panel-drive [data-kind=resources]").click();
+    const entries = page.locator("#panel-drive .entry");
+    await entries.nth(2).waitFor();
+    equal(await entries.allTextContents(), ["samea://1", "samea://2", "other"], "the resources");
+    await entries.nth(1).click();
+    equal(await page.locator("#panel-drive .entry[aria-current=true]").allTextContents(), ["samea://2"], "the chosen one");
+    await call(page);
+    await lastCall(page).locator("pre", { hasText: "This is a://2" }).first().waitFor();
   }));
 
 test("a capture is replayed against a server", () =>

@@ -1,10 +1,11 @@
 // What people do with the page: open, filter, follow a pair, zoom, explain a finding; with the mouse and with keys alone.
 import { join } from "node:path";
 import { assert, detailOf, equal, fixtures, memberOf, rowOf, rowsAreThere, test, withView } from "./harness.mjs";
-import { stderr, unauthorized } from "./captures.mjs";
+import { calling, stderr, unauthorized } from "./captures.mjs";
 
 const tour = join(fixtures, "tour.wire");
 const faults = join(fixtures, "faults.wire");
+const http = join(fixtures, "http.wire");
 
 test("a capture opens, and the token leaves the URL", () =>
   withView([tour], {}, async (page) => {
@@ -67,6 +68,32 @@ test("members are opened one by one, and marked in the text", () =>
     await memberOf(page, "planks").click();
     const marked = await page.evaluate(() => [...CSS.highlights.get("member")].map(String).join());
     equal(marked, "3", "the marked text");
+  }));
+
+test("the name of a tool is shown where there is no room for its method", async () => {
+  const path = await calling("sharpen_saws");
+  await withView([path], {}, async (page) => {
+    await rowsAreThere(page);
+    for (const width of [1400, 1000, 800, 390]) {
+      await page.setViewportSize({ width, height: 700 });
+      const name = rowOf(page, 4).locator(".name");
+      await name.waitFor();
+      const hidden = await name.evaluate((each) => each.scrollWidth - each.clientWidth);
+      assert(hidden <= 1, `${hidden} pixels of the name are hidden at ${width}`);
+      const end = await name.evaluate((each) => each.getBoundingClientRect().right - each.parentElement.getBoundingClientRect().right);
+      assert(end <= 0, `the name ends ${end} pixels outside at ${width}`);
+    }
+  });
+});
+
+test("copied commands say that secrets were replaced in them", () =>
+  withView([http], {}, async (page) => {
+    await rowsAreThere(page);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await rowOf(page, 3).click();
+    await page.locator("#detail button", { hasText: "Copy as curl" }).click();
+    await page.locator("#notice", { hasText: "stands for secrets" }).waitFor();
+    assert((await page.evaluate(() => navigator.clipboard.readText())).includes("mcp-session-id: <redacted-1>"), "the command");
   }));
 
 test("a finding leads to its frame, with its fix", () =>

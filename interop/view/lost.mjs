@@ -15,6 +15,8 @@ test("a killed tap is lost, and the next one is shown", async () => {
     process.kill(client.transport.pid, "SIGKILL");
     await page.locator("#state", { hasText: "lost" }).waitFor();
     await page.locator(banner, { hasText: "The tap is lost" }).waitFor();
+    // Nothing tries to reach a tap that was killed.
+    assert((await page.locator("#conversations .state").textContent()).startsWith("lost ·"), "the state in the list");
     // What was seen stays.
     await rowsAreThere(page);
     const next = await connect(env);

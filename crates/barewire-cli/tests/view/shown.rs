@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{Folder, PROGRAM, View, file};
+use crate::eventually::eventually;
 
 /// Returns the frames of rows with a member of them.
 fn of_rows(view: &View, query: &str, member: &str) -> Vec<(Value, Value)> {
@@ -66,6 +67,7 @@ fn a_comparison_says_when_an_operation_was_cancelled() {
 <(+1.31) {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 "#;
     let view = View::of(&[&folder.capture("one.wire", lines), &folder.capture("two.wire", lines)]);
+    eventually("both are read", || view.json("sources")["sources"][1]["state"] == "complete");
     view.complete();
     let compared = view.json("compare?a=1&b=2");
     let side = &compared["operations"][0]["a"];

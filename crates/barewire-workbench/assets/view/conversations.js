@@ -9,7 +9,7 @@ import { viewLink, view } from "./state.js";
  * @typedef {import("./types").Conversation} Conversation
  */
 
-const STATES = { reading: "reading", complete: "", live: "live", ended: "ended", lost: "lost, trying again", failed: "failed" };
+const STATES = { reading: "reading", complete: "", live: "live", ended: "ended", lost: "lost", failed: "failed" };
 /** Conversations of one source that are listed. A load test can have thousands. */
 const MOST_CONVERSATIONS = 500;
 let drawnList = "";

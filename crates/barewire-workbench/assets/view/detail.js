@@ -184,9 +184,11 @@ export class Detail {
   #copies(frame) {
     const { json, call, curl } = frame.copy;
     const line = el("div", { class: "copies" });
-    if (json !== null) append(line, button("Copy JSON", () => copy(json, "the JSON")));
-    if (call !== null) append(line, button("Copy as call", () => copy(call, "the command"), { title: call }));
-    if (curl !== null) append(line, button("Copy as curl", () => copy(curl, "the command"), { title: curl }));
+    /** @param {string} text @param {string} what */
+    const copyText = (text, what) => copy(text, /<redacted-\d+>/.test(text) ? `${what}, in which <redacted-…> stands for secrets: fill them in` : what);
+    if (json !== null) append(line, button("Copy JSON", () => copyText(json, "the JSON")));
+    if (call !== null) append(line, button("Copy as call", () => copyText(call, "the command"), { title: call }));
+    if (curl !== null) append(line, button("Copy as curl", () => copyText(curl, "the command"), { title: curl }));
     append(line, button("Copy link", () => copy(location.href, "the link")));
     if (this.drivable && frame.row.frame !== null) append(line, button("Edit and send", () => this.edit(), { title: "Edit this frame and send it to the server (r)" }));
     return line;

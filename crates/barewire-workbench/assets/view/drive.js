@@ -1,6 +1,6 @@
 // What a server offers -> forms; what the user enters -> requests of the program, with their progress and results.
 
-import { append, attribute, button, byId, el, notice, replace, setText } from "./dom.js";
+import { append, attribute, button, byId, el, notice, replace, setText, visible } from "./dom.js";
 import { counted, duration } from "./format.js";
 import { wordsOf } from "./api.js";
 import { shortName } from "./conversations.js";
@@ -129,11 +129,18 @@ export class DriveTab {
 
   #fillList() {
     const wanted = this.search.value.toLowerCase();
-    const entries = this.#entries().filter((entry) => keyOf(entry).toLowerCase().includes(wanted) || String(entry.title ?? "").toLowerCase().includes(wanted));
+    const entries = this.#entries().filter((entry) => keyOf(entry).toLowerCase().includes(wanted) || identityOf(entry).toLowerCase().includes(wanted) || String(entry.title ?? "").toLowerCase().includes(wanted));
+    /** @type {Map<string, number>} */
+    const named = new Map();
+    for (const entry of this.#entries()) named.set(keyOf(entry), (named.get(keyOf(entry)) ?? 0) + 1);
     const items = entries.slice(0, MOST_ENTRIES).map((entry) => {
       const key = keyOf(entry);
       const title = typeof entry.title === "string" && entry.title !== key ? entry.title : "";
-      return el("li", null, button(key, () => this.#open(entry), { class: "entry", "aria-current": key === this.chosen ? "true" : null, title }));
+      const identity = identityOf(entry);
+      const one = button(key, () => this.#open(entry), { class: "entry", "aria-current": identity === this.chosen ? "true" : null, "data-key": identity, title });
+      // Resources can have one name.
+      if ((named.get(key) ?? 0) > 1 && identity !== key) append(one, el("span", { class: "facts" }, identity));
+      return el("li", null, one);
     });
     replace(this.list, ...items);
     if (entries.length > items.length) append(this.list, el("li", { class: "facts" }, `and ${entries.length - items.length} more: search`));
@@ -142,8 +149,8 @@ export class DriveTab {
 
   /** @param {Json} entry */
   #open(entry) {
-    this.chosen = keyOf(entry);
-    for (const each of this.list.querySelectorAll("button")) attribute(each, "aria-current", each.textContent === this.chosen ? "true" : null);
+    this.chosen = identityOf(entry);
+    for (const each of this.list.querySelectorAll("button")) attribute(each, "aria-current", each.dataset.key === visible(this.chosen) ? "true" : null);
     const head = [el("h2", null, keyOf(entry)), typeof entry.title === "string" ? el("p", null, entry.title) : null, typeof entry.description === "string" ? el("p", { class: "description" }, entry.description) : null];
     if (this.kind === "tools") this.#toolForm(entry, head);
     else if (this.kind === "resources") this.#fillForm([...head, el("p", null, el("code", { class: "address" }, String(entry.uri)))], "Read", () => this.#call("resources/read", JSON.stringify({ uri: entry.uri }), String(entry.uri)));
@@ -302,6 +309,11 @@ export class DriveTab {
     if (state.result !== null && state.result !== undefined) parts.push(...resultParts(state.result));
     replace(box, ...parts);
   }
+}
+
+/** Returns what is sent to the server to name the entry. @param {Json} entry */
+function identityOf(entry) {
+  return String(entry?.uri ?? entry?.uriTemplate ?? entry?.name ?? "");
 }
 
 /** @param {Json} entry */

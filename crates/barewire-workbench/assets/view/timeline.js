@@ -556,7 +556,8 @@ export class TimelineTab {
       for (const [index, hit] of lane.entries()) {
         const next = lane[index + 1]?.x ?? width;
         const outside = hit.x + hit.width + 5;
-        const label = visible(titleOf(hit.bar)).slice(0, 60);
+        // The name of the tool tells bars apart; there is often no room for the method too.
+        const label = visible(hit.bar.name ?? titleOf(hit.bar)).slice(0, 60);
         const needed = context.measureText(label).width;
         const y = hit.y + BAR / 2;
         if (next - outside > needed + 4) {
