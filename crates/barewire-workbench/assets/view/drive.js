@@ -151,7 +151,7 @@ export class DriveTab {
   #open(entry) {
     this.chosen = identityOf(entry);
     for (const each of this.list.querySelectorAll("button")) attribute(each, "aria-current", each.dataset.key === visible(this.chosen) ? "true" : null);
-    const head = [el("h2", null, keyOf(entry)), typeof entry.title === "string" ? el("p", null, entry.title) : null, typeof entry.description === "string" ? el("p", { class: "description" }, entry.description) : null];
+    const head = [el("h2", null, keyOf(entry)), typeof entry.title === "string" ? el("p", null, entry.title) : null, typeof entry.description === "string" ? el("p", { class: "description", tabindex: isLong(entry.description) ? 0 : null }, entry.description) : null];
     if (this.kind === "tools") this.#toolForm(entry, head);
     else if (this.kind === "resources") this.#fillForm([...head, el("p", null, el("code", { class: "address" }, String(entry.uri)))], "Read", () => this.#call("resources/read", JSON.stringify({ uri: entry.uri }), String(entry.uri)));
     else if (this.kind === "prompts") this.#promptForm(entry, head);
@@ -309,6 +309,11 @@ export class DriveTab {
     if (state.result !== null && state.result !== undefined) parts.push(...resultParts(state.result));
     replace(box, ...parts);
   }
+}
+
+/** Whether a description may have to scroll, which the keyboard must reach. @param {string} text */
+function isLong(text) {
+  return text.length > 300 || text.split("\n").length > 5;
 }
 
 /** Returns what is sent to the server to name the entry. @param {Json} entry */
