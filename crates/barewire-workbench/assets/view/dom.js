@@ -152,10 +152,19 @@ export function button(label, onclick, props) {
  * @param {...Child} children
  */
 export function link(target, props, ...children) {
-  if (!target.startsWith("#") && !target.startsWith("api/")) throw new TypeError("a link leads out of the page");
   const element = el("a", props, ...children);
-  element.href = target;
+  setTarget(element, target);
   return element;
+}
+
+/**
+ * Sets where a link leads: to a place in this page, or to a download of this program.
+ * @param {HTMLAnchorElement} element
+ * @param {string} target
+ */
+export function setTarget(element, target) {
+  if (!target.startsWith("#") && !target.startsWith("api/")) throw new TypeError("a link leads out of the page");
+  element.href = target;
 }
 
 /**

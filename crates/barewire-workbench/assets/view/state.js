@@ -1,7 +1,7 @@
 // The fragment of the URL <-> what the page shows. Everything that a user chooses is in the URL, so "back" works and a link
 // shows a colleague the same.
 
-import { link } from "./dom.js";
+import { link, setTarget } from "./dom.js";
 
 /** @typedef {import("./types").View} View */
 
@@ -73,8 +73,8 @@ const changes = new WeakMap();
  * Creates a link that shows the current view with a change. The view can be another one when the link is used, so its
  * address is made again before anything can read it.
  * @param {Partial<View>} change
- * @param {import("./dom.js").Props | null} props
- * @param {...import("./dom.js").Child} children
+ * @param {Parameters<typeof link>[1]} props
+ * @param {...Parameters<typeof link>[2]} children
  */
 export function viewLink(change, props, ...children) {
   const element = link(fragment({ ...current, ...change }), props, ...children);
@@ -88,7 +88,7 @@ for (const name of ["pointerover", "pointerdown", "touchstart", "focusin", "cont
     (event) => {
       const element = event.target instanceof Element ? event.target.closest("a") : null;
       const change = element && changes.get(element);
-      if (change) element.href = fragment({ ...current, ...change });
+      if (change) setTarget(element, fragment({ ...current, ...change }));
     },
     { capture: true, passive: true },
   );
