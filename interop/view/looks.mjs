@@ -57,10 +57,6 @@ for (const colorScheme of ["light", "dark"]) {
     await page.keyboard.press("?");
     await page.locator("#help[open]").waitFor();
     found.push(...(await violations(page)).map((each) => `help: ${each}`));
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("e");
-    await page.locator("#export[open] a").first().waitFor();
-    found.push(...(await violations(page)).map((each) => `export: ${each}`));
     await opened.close();
     await view.stop();
     assert(found.length === 0, [...new Set(found)].join("\n"));
