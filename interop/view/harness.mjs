@@ -63,7 +63,9 @@ async function fromDisk(context) {
     const name = new URL(route.request().url()).pathname.slice(1) || "index.html";
     // A test that has failed ends the program while the page still asks for files.
     const response = await route.fetch().catch(() => null);
-    await (response ? route.fulfill({ response, body: readFileSync(join(process.env.ASSETS, name)) }) : route.abort());
+    // The program does not know new files.
+    const known = response?.ok() ? { response } : { contentType: "text/javascript" };
+    await (response ? route.fulfill({ ...known, body: readFileSync(join(process.env.ASSETS, name)) }) : route.abort());
   });
 }
 

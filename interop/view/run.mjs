@@ -7,6 +7,7 @@ import "./access.mjs";
 import "./hostile.mjs";
 import "./looks.mjs";
 import "./drive.mjs";
+import "./forms.mjs";
 import "./file.mjs";
 import "./live.mjs";
 import "./lost.mjs";

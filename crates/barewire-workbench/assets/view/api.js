@@ -1,5 +1,7 @@
 // Questions of the page -> requests to the program, and its answers.
 
+import { parseExact } from "./exact.js";
+
 /**
  * @typedef {import("./types").Api} Api
  * @typedef {import("./types").RowQuery} RowQuery
@@ -40,12 +42,13 @@ export function wordsOf(error) {
 /**
  * @param {string} path
  * @param {RequestInit} [init]
+ * @param {(text: string) => unknown} [parse]
  * @returns {Promise<any>}
  */
-async function ask(path, init) {
+async function ask(path, init, parse) {
   const response = await fetch(`api/${path}`, { cache: "no-store", credentials: "same-origin", ...init });
   if (response.status === 204) return null;
-  if (response.ok) return response.json();
+  if (response.ok) return parse ? parse(await response.text()) : response.json();
   const text = await response.text();
   let body = { error: text || response.statusText };
   try {
@@ -158,7 +161,8 @@ export function programApi() {
     },
     exportAddress: (source, format, query) => `api/${at(source)}/export/${format}?${rowParameters({ ...query, fold: false }, {})}`,
     compare: (a, b) => ask(`compare?${parameters({ a, b })}`),
-    catalog: (source, refresh) => ask(`${at(source)}/catalog${refresh ? "?refresh=1" : ""}`),
+    // The numbers of a schema that a form sends are kept as they are.
+    catalog: (source, refresh) => ask(`${at(source)}/catalog${refresh ? "?refresh=1" : ""}`, {}, (text) => parseExact(text, (name) => name === "default" || name === "const")),
     call: async (source, method, params) => String((await post(`${at(source)}/call`, { method, params })).call),
     callState: (source, call) => ask(`${at(source)}/call/${encodeURIComponent(call)}`),
     cancel: (source, call) => post(`${at(source)}/call/${encodeURIComponent(call)}/cancel`, {}),

@@ -27,6 +27,7 @@ pub(crate) const ASSETS: &[Asset] = assets![
     "dom.js" SCRIPT,
     "format.js" SCRIPT,
     "api-file.js" SCRIPT,
+    "exact.js" SCRIPT,
     "api.js" SCRIPT,
     "state.js" SCRIPT,
     "virtual-list.js" SCRIPT,
