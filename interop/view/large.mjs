@@ -24,36 +24,65 @@ async function memory() {
 
 const FRAMES = Number(process.env.FRAMES ?? 100_000);
 
-test(`${FRAMES} frames`, async () => {
-  const capture = await large(FRAMES);
-  await browser();
+/** The marks of docs/view.md, in milliseconds: for a gap between two pictures, and until the first rows are there. */
+const GAP = 50;
+const FIRST_ROWS = 2000;
+/** How much more than the same on an empty page, or for a capture of three frames, a slow or busy machine may take. */
+const GAP_FACTOR = 3;
+const FIRST_ROWS_FACTOR = 4;
+const ROUNDS = 3;
+
+/** Returns the longest gaps between 300 pictures of a page, while its list is scrolled or not, the longest first. */
+const gapsOf = (page, isScrolling) =>
+  page.evaluate(async (isScrolling) => {
+    const grid = document.querySelector(".grid");
+    const drawn = () => new Promise(requestAnimationFrame);
+    const gaps = [];
+    let last = await drawn();
+    // Steps of the wheel, then jumps of the scroll bar, each drawn frame by frame.
+    for (let step = 0; step < 300; step += 1) {
+      if (isScrolling && step < 200) grid.scrollTop += 180;
+      else if (isScrolling) grid.scrollTop = (grid.scrollHeight * ((step * 37) % 100)) / 100;
+      const now = await drawn();
+      gaps.push(now - last);
+      last = now;
+    }
+    return gaps.sort((a, b) => b - a);
+  }, isScrolling);
+
+/** Opens a capture, and returns the time from the command to its first rows. */
+async function firstRows(capture) {
   const view = await startView([capture]);
   const opened = await openPage(view.url);
+  await rowsAreThere(opened.page);
+  return { view, opened, first: performance.now() - view.begin };
+}
+
+test(`${FRAMES} frames`, async () => {
+  const [small, capture] = [await large(3), await large(FRAMES)];
+  await browser();
+  // What the machine can do at this time: the same with almost nothing to show.
+  const least = await firstRows(small);
+  await least.opened.close();
+  await least.view.stop();
+  const { view, opened, first } = await firstRows(capture);
   const { page } = opened;
-  await rowsAreThere(page);
-  const first = performance.now() - view.begin;
   await page.locator("#state", { hasText: "complete" }).waitFor({ timeout: 120_000 });
   const complete = performance.now() - view.begin;
   await page.waitForFunction((count) => Number(document.querySelector(".grid").getAttribute("aria-rowcount")) > count, FRAMES - 10);
-  // Steps of the wheel, then jumps of the scroll bar, each drawn frame by frame. Other load on the machine makes gaps too, so they
-  // are also measured while nothing moves.
-  const gapsOf = (isScrolling) =>
-    page.evaluate(async (isScrolling) => {
-      const grid = document.querySelector(".grid");
-      const drawn = () => new Promise(requestAnimationFrame);
-      const gaps = [];
-      let last = await drawn();
-      for (let step = 0; step < 300; step += 1) {
-        if (isScrolling && step < 200) grid.scrollTop += 180;
-        else if (isScrolling) grid.scrollTop = (grid.scrollHeight * ((step * 37) % 100)) / 100;
-        const now = await drawn();
-        gaps.push(now - last);
-        last = now;
-      }
-      return gaps.sort((a, b) => b - a);
-    }, isScrolling);
-  const still = await gapsOf(false);
-  const gaps = await gapsOf(true);
+  // Other load on the machine makes gaps too, so an empty page is measured next to each round, and the best round counts.
+  const empty = await opened.context.newPage();
+  const rounds = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await empty.bringToFront();
+    const still = await gapsOf(empty, false);
+    await page.bringToFront();
+    const gaps = await gapsOf(page, true);
+    rounds.push({ still, gaps, isSmooth: gaps[3] <= Math.max(GAP, GAP_FACTOR * still[3]) });
+    if (rounds.at(-1).isSmooth) break;
+  }
+  await empty.close();
+  const { still, gaps, isSmooth } = rounds.at(-1);
   // The ends of a list that is higher than a browser allows can be reached, and every row has its place.
   await page.locator(".grid").focus();
   await page.keyboard.press("End");
@@ -72,7 +101,8 @@ test(`${FRAMES} frames`, async () => {
   const { renderers, all } = await memory();
   await opened.close();
   await view.stop();
-  const words = `first rows after ${Math.round(first)} ms, all after ${Math.round(complete)} ms, longest gap ${gaps[0].toFixed(1)} ms (99 % under ${gaps[3].toFixed(1)} ms; while nothing moves ${still[0].toFixed(1)} and ${still[3].toFixed(1)} ms), heap ${mebibytes(heap)}, page ${mebibytes(renderers)}, whole browser ${mebibytes(all)}, ${nodes} elements`;
-  assert(gaps[3] < 100 && heap < 300 << 20 && renderers < 300 << 20 && nodes < 4000, words);
+  const words = `first rows after ${Math.round(first)} ms (of 3 frames ${Math.round(least.first)} ms), all after ${Math.round(complete)} ms, longest gap ${gaps[0].toFixed(1)} ms (99 % under ${gaps[3].toFixed(1)} ms; an empty page ${still[0].toFixed(1)} and ${still[3].toFixed(1)} ms), heap ${mebibytes(heap)}, page ${mebibytes(renderers)}, whole browser ${mebibytes(all)}, ${nodes} elements`;
+  const isSoon = first <= Math.max(FIRST_ROWS, FIRST_ROWS_FACTOR * least.first);
+  assert(isSmooth && isSoon && heap < 300 << 20 && renderers < 300 << 20 && nodes < 4000, words);
   return words;
 });
