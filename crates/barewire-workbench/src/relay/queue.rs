@@ -1,8 +1,9 @@
 //! Passes copies of relayed bytes to the observation thread, without delaying the relaying threads.
 //!
-//! The relaying threads append to one buffer. The observation thread is woken by the first bytes in it, waits a few
-//! milliseconds for more, and takes all of them at once, so observation adds almost no time to a request. If the
-//! observation thread is too slow, the bytes that do not fit into the buffer are counted as a gap.
+//! The relaying threads append to one buffer. The observation thread takes all of it at once. While bytes flow, it looks
+//! for them every few milliseconds by itself, because to wake a thread costs more than to copy a message; only after a
+//! pause is it woken by the first bytes. So observation adds almost no time to a request. If the observation thread is
+//! too slow, the bytes that do not fit into the buffer are counted as a gap.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,8 @@ struct QueueState {
     missed: HashMap<(ExchangeNumber, Stream), u64>,
     /// The number of queued bytes at which the observation thread is woken; `None` while it is busy.
     wake_at: Option<usize>,
+    /// How often the observation thread still looks for bytes by itself before it waits to be woken.
+    looks: u32,
     ended: bool,
 }
 
@@ -130,16 +133,23 @@ impl ObservationQueue {
         batch.bytes.shrink_to(MAX_IDLE_CAPACITY);
         batch.marks.clear();
         let mut state = self.lock();
-        while state.batch.marks.is_empty() && !state.ended {
-            state.wake_at = Some(0);
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            while state.batch.marks.is_empty() && !state.ended && state.looks == 0 {
+                state.wake_at = Some(0);
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let until = Instant::now() + BATCH_WAIT;
+            while state.batch.bytes.len() < BATCH_BYTES && !state.ended {
+                let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+                state.wake_at = Some(BATCH_BYTES);
+                state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if !state.batch.marks.is_empty() || state.ended {
+                break;
+            }
+            state.looks = state.looks.saturating_sub(1);
         }
-        let until = Instant::now() + BATCH_WAIT;
-        while state.batch.bytes.len() < BATCH_BYTES && !state.ended {
-            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
-            state.wake_at = Some(BATCH_BYTES);
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+        state.looks = LOOKS;
         state.wake_at = None;
         std::mem::swap(&mut state.batch, batch);
         if state.ended {
@@ -222,6 +232,10 @@ impl ObservationBatch {
 /// The time that the observation thread waits for more bytes: too short for a person to notice.
 const BATCH_WAIT: Duration = Duration::from_millis(10);
 
+/// How often the observation thread looks for more bytes before it waits to be woken: for a tenth of a second. A host
+/// that sends one message after the other wakes it once, and an idle tap runs nothing.
+const LOOKS: u32 = 10;
+
 /// The number of queued bytes at which the observation thread no longer waits for more bytes.
 const BATCH_BYTES: usize = 256 * 1024;
 
@@ -263,6 +277,39 @@ mod tests {
         queue.end();
         let missed = |sigil: char| format!("missed {sigil}{}", MAX_QUEUED_BYTES / 2);
         assert_eq!(all(&queue), [&missed('>'), ">4", &missed('<')]);
+    }
+
+    /// After the first bytes, the thread looks for more by itself, and later ones need not wake it. When no more come, it
+    /// stops to look.
+    #[test]
+    fn bytes_that_follow_wake_nobody() {
+        let queue = ObservationQueue::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut batch = ObservationBatch::default();
+                while queue.take(&mut batch) {}
+            });
+            let wait_until = |wake_at: usize| {
+                // Whether the thread looks by itself can be seen for a while only, so there are more bytes now and then.
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let mut state = queue.lock();
+                while !(state.batch.marks.is_empty() && state.wake_at == Some(wake_at)) && Instant::now() < deadline {
+                    let is_idle = state.wake_at == Some(0);
+                    drop(state);
+                    if is_idle {
+                        queue.bytes(SINGLE_CONNECTION, Stream::ToServer, b"1", Duration::ZERO);
+                    }
+                    std::thread::yield_now();
+                    state = queue.lock();
+                }
+                (state.batch.marks.is_empty(), state.wake_at)
+            };
+            let idle = wait_until(0);
+            let looks = wait_until(BATCH_BYTES);
+            let idle_again = wait_until(0);
+            queue.end();
+            assert_eq!((idle, looks, idle_again), ((true, Some(0)), (true, Some(BATCH_BYTES)), (true, Some(0))));
+        });
     }
 
     #[test]
