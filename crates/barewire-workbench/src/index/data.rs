@@ -97,11 +97,12 @@ impl IndexData {
             self.frames.push(index);
         }
         let mut entry = entry;
-        let is_child = self.is_folded(&entry);
+        let above = self.above(&entry);
         if let Some(operation) = self.operation_mut(entry.operation) {
             entry.previous = operation.last.wrapping_add(1);
             operation.last = index;
-            operation.children += u32::from(is_child);
+            // An element is below its batch.
+            operation.children += u32::from(above == Some(operation.first));
         }
         self.entries.push(entry);
         index
@@ -139,20 +140,46 @@ impl IndexData {
         }
     }
 
-    /// Whether a folded list leaves this row out: it is below the row of a batch, or of the first request of its
-    /// operation.
-    pub(crate) fn is_folded(&self, entry: &EntryRecord) -> bool {
+    /// Returns the row that this one is below in a folded list, which leaves it out: that of its batch, of the first
+    /// request of its operation, or, for an HTTP head, of the message of its exchange.
+    pub(crate) fn above(&self, entry: &EntryRecord) -> Option<u32> {
         if entry.element > 0 {
-            return true;
+            return self.frame(u64::from(entry.frame));
         }
-        let is_of_operation = entry.operation > 0;
-        match entry.role {
-            Role::Progress => is_of_operation,
-            Role::Request { .. } | Role::Response { .. } => is_of_operation && entry.round > 1,
+        if entry.operation == 0 {
+            return self.message_of_head(entry);
+        }
+        let is_below = match entry.role {
+            Role::Progress => true,
+            Role::Request { .. } | Role::Response { .. } => entry.round > 1,
             // The heads of an exchange in which an operation was asked.
-            Role::None => is_of_operation && entry.kind == EntryKind::Event,
+            Role::None => entry.kind == EntryKind::Event,
             _ => false,
+        };
+        self.operation(entry.operation).filter(|_| is_below).map(|it| it.first)
+    }
+
+    /// Returns the row of the message that an HTTP head came with, if neither is part of an operation.
+    pub(crate) fn message_of_head(&self, entry: &EntryRecord) -> Option<u32> {
+        let is_head = entry.kind == EntryKind::Event && self.names.get(entry.method) == Some("http");
+        self.exchange(entry.exchange).filter(|_| is_head)?.message.checked_sub(1)
+    }
+
+    /// Returns the rows below the row of a frame, other than those of its operation: the messages of a batch, and the
+    /// HTTP heads.
+    pub(crate) fn rows_below(&self, row: u32) -> Vec<u32> {
+        let Some(entry) = self.entries.get(row as usize) else { return Vec::new() };
+        let mut rows: Vec<u32> = (row + 1..=row + u32::from(entry.elements)).collect();
+        let exchange = self.exchange(entry.exchange).filter(|it| it.message == row + 1);
+        let mut next = exchange.and_then(|it| it.last_head.checked_sub(1));
+        while let Some(head) = next
+            && rows.len() < MAX_ROWS_OF_OPERATION
+        {
+            rows.push(head);
+            next = self.entries.get(head as usize).and_then(|entry| entry.previous.checked_sub(1));
         }
+        rows.sort_unstable();
+        rows
     }
 
     /// Returns the rows of an operation, in their order.

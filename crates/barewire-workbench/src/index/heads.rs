@@ -19,6 +19,8 @@ pub(super) struct ChannelHeads {
     pub(super) rows: Vec<u32>,
     /// The first operation whose request is in the exchange.
     pub(super) operation: u32,
+    /// Whether the heads are listed below a message that is not part of an operation.
+    pub(super) is_listed: bool,
     pub(super) conversation: u32,
     /// The head of which more lines can follow.
     pub(super) unfinished: Option<UnfinishedHead>,

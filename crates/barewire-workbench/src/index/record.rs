@@ -277,4 +277,18 @@ pub(crate) struct ExchangeRecord {
     pub(crate) response: Span,
     /// The first operation whose request is in this exchange.
     pub(crate) operation: u32,
+    /// The row that the heads are listed below, plus 1: that of a batch, or of a message without an operation. 0 if the
+    /// heads are part of an operation, or if nothing was sent yet.
+    pub(crate) message: u32,
+    /// The last row of a head that is not part of an operation, plus 1; `previous` leads to the one before.
+    pub(crate) last_head: u32,
+    /// The number of these heads.
+    pub(crate) heads: u32,
+}
+
+impl ExchangeRecord {
+    /// Returns an exchange of which nothing but the name of its channel is known.
+    pub(super) fn new(channel: IndexedId) -> Self {
+        Self { channel, request: Span::NONE, response: Span::NONE, operation: 0, message: 0, last_head: 0, heads: 0 }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::candidate::Candidate;
-use super::record::EntryKind;
+use super::spool::Span;
 use super::{IndexData, IndexedCapture};
 use crate::filter::Filter;
 
@@ -18,7 +18,7 @@ pub(crate) struct SelectionQuery {
     pub(crate) conversation: Option<String>,
     /// Whether rows below another row are left out.
     pub(crate) is_folded: bool,
-    /// The operations, and the batches by their row, whose rows are not left out.
+    /// The operations and the frames whose rows are not left out.
     pub(crate) expanded: Vec<Expanded>,
 }
 
@@ -26,8 +26,8 @@ pub(crate) struct SelectionQuery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expanded {
     Operation(u32),
-    /// The number of the frame of a batch.
-    Batch(u32),
+    /// The number of a frame: of a batch, or of a message with HTTP heads but without an operation.
+    Frame(u32),
 }
 
 /// A row of a list.
@@ -125,12 +125,14 @@ impl IndexedCapture {
                 Expanded::Operation(number) => {
                     let Some(first) = data.operation(number).map(|it| it.first) else { continue };
                     let rows = data.rows_of(number).into_iter();
-                    (first, rows.filter(|row| data.is_folded(&data.entries[*row as usize])).collect::<Vec<_>>())
+                    (
+                        first,
+                        rows.filter(|row| data.above(&data.entries[*row as usize]) == Some(first)).collect::<Vec<_>>(),
+                    )
                 }
-                Expanded::Batch(frame) => {
+                Expanded::Frame(frame) => {
                     let Some(row) = data.frame(u64::from(frame)) else { continue };
-                    let elements = u32::from(data.entries[row as usize].elements);
-                    (row, (row + 1..=row + elements).collect())
+                    (row, data.rows_below(row))
                 }
             };
             drop(data);
@@ -210,20 +212,31 @@ impl Selection {
                     let row = u32::try_from(row).unwrap_or(u32::MAX);
                     if is_textual {
                         if candidate.may_match(&query.filter) {
-                            texts.push((row, entry.text, entry.kind == EntryKind::Event));
+                            texts.push((row, entry.text));
                         }
                     } else if candidate.matches(&query.filter) {
-                        self.add(row, query, &data);
+                        let is_selected = |above: u32| {
+                            let entry = &data.entries[above as usize];
+                            let is_here = conversation.is_none_or(|number| number == Some(entry.conversation));
+                            is_here && Candidate::new(&data, entry).matches(&query.filter)
+                        };
+                        self.add(row, query, data.above(entry), is_selected);
                     }
                 }
                 self.scanned >= data.entries.len()
             };
             // Texts are read from the file without the lock.
-            for (row, span, _) in texts {
+            let has_texts = |span| {
                 let text = index.spool().whole(span);
-                if query.filter.texts.iter().all(|wanted| wanted.is_in(&text)) {
-                    self.add(row, query, &index.data());
-                }
+                query.filter.texts.iter().all(|wanted| wanted.is_in(&text))
+            };
+            for (row, _) in texts.into_iter().filter(|(_, span)| has_texts(*span)) {
+                let (above, below) = {
+                    let data = index.data();
+                    let above = data.above(&data.entries[row as usize]);
+                    (above, above.filter(|above| *above > row).and_then(|above| candidate_text(&data, above, query)))
+                };
+                self.add(row, query, above, |_| below.is_some_and(&has_texts));
             }
             if is_all || Instant::now() >= deadline {
                 return is_all;
@@ -231,22 +244,25 @@ impl Selection {
         }
     }
 
-    /// Adds a row, unless it is folded below another row of the list.
-    fn add(&mut self, row: u32, query: &SelectionQuery, data: &IndexData) {
-        let entry = &data.entries[row as usize];
-        if query.is_folded && data.is_folded(entry) {
-            let above = match entry.element {
-                0 => data.operation(entry.operation).map(|it| it.first),
-                _ => data.frame(u64::from(entry.frame)),
-            };
-            // The heads before a request are folded below it too, although they come first.
-            let is_listed = |above: u32| above > row || self.rows.binary_search(&above).is_ok();
-            if !query.filter.is_set() && query.conversation.is_none() || above.is_some_and(is_listed) {
+    /// Adds a row, unless it is folded below another row of the list, `above`. `is_selected` is asked about a row that
+    /// comes later: the heads before a request are folded below it too.
+    fn add(&mut self, row: u32, query: &SelectionQuery, above: Option<u32>, is_selected: impl Fn(u32) -> bool) {
+        if let Some(above) = above.filter(|_| query.is_folded) {
+            let is_listed = || if above > row { is_selected(above) } else { self.rows.binary_search(&above).is_ok() };
+            if !query.filter.is_set() && query.conversation.is_none() || is_listed() {
                 return;
             }
         }
         self.rows.push(row);
     }
+}
+
+/// Returns the text of a row, if the query selects the row as far as its texts do not matter.
+fn candidate_text(data: &IndexData, row: u32, query: &SelectionQuery) -> Option<Span> {
+    let entry = data.entries.get(row as usize)?;
+    let conversation = query.conversation.as_deref().map(|name| data.conversation(name));
+    let is_here = conversation.is_none_or(|number| number == Some(entry.conversation));
+    (is_here && Candidate::new(data, entry).may_match(&query.filter)).then_some(entry.text)
 }
 
 fn lock(selection: &Mutex<Selection>) -> MutexGuard<'_, Selection> {

@@ -59,7 +59,7 @@ impl ViewRequest {
         let expanded = expanded.filter_map(|number| number.trim().parse::<i64>().ok());
         let expanded = expanded.filter_map(|number| {
             let named = u32::try_from(number.unsigned_abs()).ok()?;
-            Some(if number < 0 { Expanded::Batch(named) } else { Expanded::Operation(named) })
+            Some(if number < 0 { Expanded::Frame(named) } else { Expanded::Operation(named) })
         });
         let is_folded = self.parameter("fold").is_some_and(|fold| fold != "0" && !fold.is_empty());
         Ok(SelectionQuery {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(request.parameter("filter"), Some("tool:a b %zz"));
         let request = ViewRequest::new(false, "", "fold=1&expand=3,-4,x&count=x", Vec::new());
         let selection = request.selection().expect("a selection");
-        assert_eq!(selection.expanded, [Expanded::Operation(3), Expanded::Batch(4)]);
+        assert_eq!(selection.expanded, [Expanded::Operation(3), Expanded::Frame(4)]);
         assert!(request.number::<usize>("count").is_err());
     }
 }

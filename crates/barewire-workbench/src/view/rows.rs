@@ -41,14 +41,16 @@ pub(super) fn find(index: &IndexedCapture, request: &ViewRequest) -> Result<Answ
     };
     let Some(row) = row else { return Answer::json(&json!({"index": null, "op": null})) };
     let entry = &data.entries[row as usize];
-    let above = data.operation(entry.operation).map(|it| it.first);
-    let operation = entry.operation;
+    let above = data.above(entry);
+    // What unfolds the row: its operation, or the message that an HTTP head came with.
+    let message = data.message_of_head(entry).map(|row| -i64::from(data.entries[row as usize].frame));
+    let group = message.unwrap_or(i64::from(entry.operation));
     drop(data);
     if let Some(place) = selected.place(row) {
         return Answer::json(&json!({"index": place, "op": null}));
     }
     let place = above.filter(|_| query.is_folded).and_then(|above| selected.place(above));
-    Answer::json(&json!({"index": place, "op": place.map(|_| operation)}))
+    Answer::json(&json!({"index": place, "op": place.map(|_| group)}))
 }
 
 /// `near`: the place of the first row at or after a time.
@@ -77,6 +79,8 @@ pub(super) struct Previewed {
     /// The method of the message or, for a response, that of the request it answers.
     method: Option<String>,
     text: Span,
+    /// Whether it is an HTTP head.
+    is_head: bool,
 }
 
 /// Returns a row without its preview, and what the preview is made of.
@@ -89,8 +93,10 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
     let (own_method, detail) = (name(entry.method).filter(|_| !is_event), name(entry.detail));
     let method = own_method.or_else(|| operation.and_then(|it| name(it.method)).filter(|_| !is_event));
     let is_first = operation.is_some_and(|it| it.first == row);
-    let children =
-        if is_batch { u32::from(entry.elements) } else { operation.filter(|_| is_first).map_or(0, |it| it.children) };
+    // The HTTP heads of a batch, or of a message that is not part of an operation.
+    let heads = data.exchange(entry.exchange).filter(|it| it.message == row + 1).map_or(0, |it| it.heads);
+    let of_operation = operation.filter(|_| is_first && !is_batch).map_or(0, |it| it.children);
+    let children = u32::from(entry.elements) + heads + of_operation;
     let key = match (entry.frame, entry.element) {
         (0, _) => format!("e{row}"),
         (frame, 0) => format!("f{frame}"),
@@ -100,7 +106,12 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
         0 => Vec::new(),
         frame => data.findings.of_frame(u64::from(frame)).take(MAX_FINDINGS).map(|it| it.finding.check.id).collect(),
     };
-    let group = if is_batch { Some(-i64::from(entry.frame)) } else { operation.map(|_| i64::from(entry.operation)) };
+    let message = if heads > 0 { Some(entry.frame) } else { None };
+    let message = message.or_else(|| Some(data.entries[data.message_of_head(entry)? as usize].frame));
+    let group = match message.or(is_batch.then_some(entry.frame)) {
+        Some(frame) => Some(-i64::from(frame)),
+        None => operation.map(|_| i64::from(entry.operation)),
+    };
     let note = if is_event { None } else { Some(note(data, entry, detail)).filter(|note| !note.is_empty()) };
     let value = json!({
         "frame": (entry.frame > 0).then_some(entry.frame), "key": key,
@@ -117,7 +128,8 @@ pub(super) fn row(data: &IndexData, row: u32, depth: u8) -> (Value, Previewed) {
         "children": children, "depth": depth, "bad": entry.flags.has(Flags::BAD) || entry.flags.has(Flags::FAILURE),
         "findings": findings, "redacted": entry.flags.has(Flags::REDACTED),
     });
-    (value, Previewed { kind: entry.kind, method: method.map(str::to_owned), text: entry.text })
+    let is_head = is_event && name(entry.method) == Some("http");
+    (value, Previewed { kind: entry.kind, method: method.map(str::to_owned), text: entry.text, is_head })
 }
 
 /// Returns a row with its preview.
@@ -134,6 +146,12 @@ pub(super) fn with_preview(index: &IndexedCapture, mut value: Value, previewed: 
         let line = line.lines().next().unwrap_or_default();
         let word = value["event"].as_str().unwrap_or_default();
         value["event"] = json!(format!("{word} {line}").trim_end());
+        // The row has the first line already; of an HTTP head, the headers follow.
+        if previewed.is_head {
+            let headers: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii).collect();
+            value["preview"] = json!(preview(previewed.kind, None, &headers.join(&b", "[..])));
+            return value;
+        }
     }
     value["preview"] = json!(preview(previewed.kind, previewed.method.as_deref(), &bytes));
     value
@@ -218,3 +236,67 @@ const MAX_FINDINGS: usize = 20;
 const MAX_EVENT: usize = 512;
 /// The maximum width of an id.
 const MAX_ID: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::indexed;
+
+    /// Returns the rows of an answer: the key of each, with the number of rows below it, and what it shows.
+    fn keys(index: &IndexedCapture, query: &str) -> Vec<String> {
+        let Ok(Answer::Json(text)) = rows(index, &ViewRequest::new(false, "", query, Vec::new())) else {
+            panic!("no rows: {query}")
+        };
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        let shown = |row: &Value| {
+            let word = row["event"].as_str().or(row["method"].as_str()).unwrap_or_default();
+            let place = if row["depth"] == 0 { "" } else { "+" };
+            format!("{place}{} {} {word}", row["key"].as_str().unwrap_or_default(), row["children"])
+        };
+        value["rows"].as_array().expect("rows").iter().map(shown).collect()
+    }
+
+    const POST: &str = "head > POST /mcp HTTP/1.1\n@x(+1) head > content-type: application/json\n@x(+1) framing body";
+
+    /// The heads around a message that is not part of an operation are folded below it, and below a batch.
+    #[test]
+    fn http_heads_are_folded_below_what_was_sent() {
+        let exchange = |body: &str, status: &str| {
+            format!("@x(+1) {POST}\n>x(noeol +1) {body}\n@x(+1) eof >\n@x(+2) head < HTTP/1.1 {status}\n@x(+2) eof <\n")
+        };
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"}]"#;
+        let wire = format!("wire 1\n{}{}", exchange(note, "202 Accepted"), exchange(batch, "400 Bad Request"));
+        let index = indexed(&wire);
+        assert_eq!(keys(&index, "fold=1"), ["f1 2 notifications/initialized", "f2 4 "]);
+        assert_eq!(
+            keys(&index, "fold=1&expand=-1,-2"),
+            [
+                "f1 2 notifications/initialized",
+                "+e0 0 http POST /mcp HTTP/1.1",
+                "+e2 0 http HTTP/1.1 202 Accepted",
+                "f2 4 ",
+                "+e3 0 http POST /mcp HTTP/1.1",
+                "+f2.1 0 ping",
+                "+f2.2 0 notifications/x",
+                "+e7 0 http HTTP/1.1 400 Bad Request",
+            ]
+        );
+        // Heads that a search finds are listed if the message is not.
+        assert_eq!(
+            keys(&index, "fold=1&filter=POST"),
+            ["e0 0 http POST /mcp HTTP/1.1", "e3 0 http POST /mcp HTTP/1.1"]
+        );
+        let head = row_with_preview(&index, 0);
+        assert_eq!(head["preview"], "content-type: application/json");
+    }
+
+    /// Only rows that are folded below a request count as its children, not the elements of a batch.
+    #[test]
+    fn an_element_of_a_batch_is_below_its_batch_only() {
+        let (request, response) =
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let index = indexed(&format!("wire 1\n>(+1) [{request}]\n<(+2) [{response}]\n"));
+        assert_eq!(keys(&index, ""), ["f1 1 ", "f1.1 0 ping", "f2 1 ", "f2.1 0 ping"]);
+    }
+}

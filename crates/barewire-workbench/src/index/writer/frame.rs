@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use barewire_proto::rpc::{Parsed, parse};
+use barewire_proto::transcript::Stream;
 
 use super::super::IndexData;
 use super::super::record::{EntryKind, EntryRecord, Flags, RowOutcome, Time};
 use super::super::spool::Span;
-use super::http::adopt_heads;
+use super::http::{adopt_heads, list_heads_below, note_operation};
 use super::{IndexWriter, MAX_ROWS};
 use crate::frames::{FrameKind, WireFrame};
 use crate::rows::Role;
@@ -100,9 +101,19 @@ impl IndexWriter {
         if let Some(heads) = self.heads.get(channel_name) {
             for row in rows {
                 let operation = data.entries[row as usize].operation;
-                if heads.operation == 0 && operation > 0 {
-                    heads.operation = operation;
-                    adopt_heads(heads, row, &mut data);
+                let is_sent = stream == Some(Stream::ToServer);
+                match (heads.is_listed || heads.operation > 0, operation) {
+                    (false, _) if is_sent && (is_batch || operation == 0) => {
+                        heads.is_listed = true;
+                        list_heads_below(heads, row, &mut data);
+                    }
+                    (_, 0) => {}
+                    (false, _) => {
+                        heads.operation = operation;
+                        adopt_heads(heads, row, &mut data);
+                    }
+                    // The first request of a batch is the one that questions in the answer belong to.
+                    (true, _) => note_operation(heads, operation, &mut data),
                 }
                 heads.conversation = data.entries[row as usize].conversation;
                 heads.add_row(row);

@@ -9,7 +9,6 @@ use super::super::conversations::move_rows;
 use super::super::heads::{ChannelHeads, UnfinishedHead};
 use super::super::names::beginning;
 use super::super::record::{EntryKind, ExchangeRecord, OperationState, Time};
-use super::super::spool::Span;
 use super::events::EventFacts;
 use super::{IndexWriter, MAX_NAME};
 use crate::operations::OperationTracker;
@@ -37,7 +36,7 @@ impl IndexWriter {
         let Self { heads, conversations, redactor, .. } = self;
         let begun = heads.begin(channel, || {
             let name = data.ids.add(&redactor.text(beginning(channel, MAX_NAME)));
-            let record = ExchangeRecord { channel: name, request: Span::NONE, response: Span::NONE, operation: 0 };
+            let record = ExchangeRecord::new(name);
             let exchange = u32::try_from(data.exchanges.push(record) + 1).unwrap_or_default();
             ChannelHeads { exchange, conversation: conversations.without_session(&mut data), ..ChannelHeads::default() }
         });
@@ -80,6 +79,12 @@ impl IndexWriter {
         let span = data.entries[row].text;
         if let Some(record) = data.exchanges.get_mut((exchange as usize).saturating_sub(1)) {
             *(if stream == Stream::ToServer { &mut record.request } else { &mut record.response }) = span;
+            if operation == 0 {
+                let head = u32::try_from(row + 1).unwrap_or_default();
+                let before = std::mem::replace(&mut record.last_head, head);
+                record.heads += 1;
+                data.entries[row].previous = before;
+            }
         }
     }
 
@@ -93,11 +98,27 @@ impl IndexWriter {
     }
 }
 
+/// Lists the heads of an exchange below the row of what was sent, which is not part of an operation.
+pub(super) fn list_heads_below(heads: &ChannelHeads, row: u32, data: &mut IndexData) {
+    if let Some(record) = data.exchanges.get_mut((heads.exchange as usize).saturating_sub(1)) {
+        record.message = row + 1;
+    }
+}
+
+/// Notes an operation in its exchange, unless there is one.
+pub(super) fn note_operation(heads: &ChannelHeads, operation: u32, data: &mut IndexData) {
+    let record = data.exchanges.get_mut((heads.exchange as usize).saturating_sub(1));
+    if let Some(record) = record.filter(|it| it.operation == 0) {
+        record.operation = operation;
+    }
+}
+
 /// Gives the heads of an exchange to the operation of its first message, which is in this row, after the heads.
 pub(super) fn adopt_heads(heads: &ChannelHeads, first: u32, data: &mut IndexData) {
     let operation = data.entries[first as usize].operation;
     if let Some(record) = data.exchanges.get_mut((heads.exchange as usize).saturating_sub(1)) {
         record.operation = operation;
+        (record.last_head, record.heads) = (0, 0);
     }
     for row in &heads.rows {
         let Some(entry) = data.entries.get_mut(*row as usize) else { continue };
