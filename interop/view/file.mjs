@@ -37,6 +37,47 @@ test("an exported file opens from disk", async () => {
   await opened.close();
 });
 
+/** A capture with a list of 60 tools, a text of 300,000 letters that ends with a word, and a long line of stderr. */
+function longCapture() {
+  const tools = Array.from({ length: 60 }, (_, index) => ({ name: `tool-${index}`, description: "x".repeat(500), inputSchema: { type: "object", properties: { wood: { type: "string", enum: ["oak", "ash"] } } } }));
+  const message = (id, result) => JSON.stringify({ jsonrpc: "2.0", id, result });
+  const path = join(folder, "long.wire");
+  writeFileSync(path, `wire 1 started=2026-07-28T09:30:00Z
+>(+0.1) {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+<(+0.2) ${message(1, { tools })}
+>(+0.3) {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"tool-1"}}
+!(+0.4) ${"y".repeat(2000)} end-of-line
+<(+0.5) ${message(2, { content: [{ type: "text", text: `${"ä".repeat(150_000)} needle` }] })}
+`);
+  return path;
+}
+
+test("an exported file has all of a long frame, and finds it", async () => {
+  const opened = await openPage(exported("long.html", longCapture()), { offline: true });
+  const { page } = opened;
+  await rowsAreThere(page);
+  await rowOf(page, 2).click();
+  await detailOf(page, 2);
+  for (const member of ["result", "tools", "59", "inputSchema", "properties"]) {
+    const item = page.locator("#detail .tree-item", { has: page.locator(`:is(.key, .index):text-is("${member}")`) });
+    await item.last().locator(".twist").click();
+  }
+  await memberOf(page, "wood").waitFor();
+  await page.fill("#filter", "needle");
+  await rowOf(page, 4).waitFor();
+  await rowOf(page, 2).waitFor({ state: "detached" });
+  await rowOf(page, 4).click();
+  await detailOf(page, 4);
+  await page.locator(".pager button", { hasText: "End" }).click();
+  await page.locator(".raw", { hasText: "needle" }).waitFor();
+  await page.fill("#filter", "end-of-line");
+  await page.locator(".list-layer .row.event:not([hidden])").waitFor();
+  await page.fill("#filter", "kind:foo");
+  await page.locator("#filter-error", { hasText: "there is no kind `foo`. kinds are request, notification, result" }).waitFor();
+  equal(await page.locator("#notes").textContent(), "", "notes");
+  await opened.close();
+});
+
 test("the page exports what it shows, also as a file of itself", () =>
   withView([join(fixtures, "tour.wire")], { hash: "&q=tool:saw", acceptDownloads: true }, async (page) => {
     await rowOf(page, 3).waitFor();

@@ -9,6 +9,7 @@ import "./looks.mjs";
 import "./drive.mjs";
 import "./forms.mjs";
 import "./file.mjs";
+import "./filters.mjs";
 import "./live.mjs";
 import "./lost.mjs";
 import "./schemas.mjs";

@@ -63,7 +63,7 @@ fn the_page_contains_the_frames_and_nothing_from_elsewhere() {
     let rows = data["rows"].as_array().expect("rows");
     assert_eq!(rows.iter().filter(|row| row["frame"].is_u64()).count(), 19);
     assert!(data["frames"]["3"]["text"].as_str().is_some_and(|text| text.contains("saw")), "{}", data["frames"]["3"]);
-    assert!(data["frames"]["3"]["nodes"].as_object().is_some_and(|nodes| !nodes.is_empty()), "{}", data["frames"]["3"]);
+    assert!(data["frames"]["3"]["tree"].as_array().is_some_and(|nodes| !nodes.is_empty()), "{}", data["frames"]["3"]);
     assert_eq!(data["sources"]["sources"][0]["state"], "complete");
     assert!(data["words"]["tools/call"].is_string() && data["timeline"]["bars"].is_array(), "{}", data["words"]);
     assert!(

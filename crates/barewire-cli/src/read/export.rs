@@ -64,9 +64,12 @@ pub(super) fn html(
     let name = reading.file.map_or("stdin".to_owned(), |file| file.display().to_string());
     let view = View::new(is_redacted, explain);
     let source = view.add(Source::new(SourceKind::File, name, SourceState::Complete, index));
-    let page = view.page_file(&source, &filter.to_string()).map_err(|error| Failure::new(error.error))?;
-    output.write_result(&page)?;
+    let page = view.page_file_and_cuts(&source, &filter.to_string()).map_err(|error| Failure::new(error.error))?;
+    output.write_result(&page.html)?;
     output.flush()?;
+    for cut in page.cuts {
+        let _ = writeln!(stderr(), "note: {cut}");
+    }
     Ok(Exit::Clean)
 }
 

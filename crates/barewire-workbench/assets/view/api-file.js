@@ -1,13 +1,20 @@
 // The data in an exported file -> the same answers that the program gives.
 
+import { isFilterSet, matchesRow, parseFilter } from "./filter.js";
+import { membersAt, textPart } from "./file-text.js";
+import { fileStats, fileTimeline } from "./file-sums.js";
+
 /**
  * @typedef {import("./types").Api} Api
- * @typedef {import("./types").Row} Row
+ * @typedef {import("./types").FileRow} FileRow
  * @typedef {import("./types").Exported} Exported
+ * @typedef {{filter: string, conversation: string}} FileSelection
  */
 
 /** The id of the element that contains the data of an exported file. */
 const DATA = "barewire-data";
+/** The length of the text of a frame that is shown at first, in bytes. */
+const FIRST_TEXT = 65_536;
 
 /** Returns the data of this page, or null if the program serves the page. @returns {Exported | null} */
 export function embeddedData() {
@@ -21,14 +28,9 @@ export function embeddedData() {
  * @returns {Api}
  */
 export function fileApi(data) {
-  /** What was selected last, since the list asks for one page after the other. */
-  let last = { key: "", rows: /** @type {Row[]} */ ([]) };
-  /** @param {import("./types").RowQuery} query */
-  const select = (query) => {
-    const key = JSON.stringify(query);
-    if (last.key !== key) last = { key, rows: folded(filtered(data, query.filter, query.conversation), query) };
-    return last.rows;
-  };
+  const selections = new FileSelections(data);
+  /** The bytes of the frame that was asked for last: a tree and a text ask for parts of it. @type {{place: import("./types").RowPlace, bytes: Uint8Array}} */
+  let last = { place: 0, bytes: new Uint8Array() };
   /** @param {number} number */
   const frameOf = (number) => {
     const frame = data.frames[String(number)];
@@ -37,6 +39,11 @@ export function fileApi(data) {
   };
   /** @param {import("./types").RowPlace} place */
   const placed = (place) => (typeof place === "string" ? eventOf(data, place) : frameOf(place));
+  /** @param {import("./types").RowPlace} place */
+  const bytesOf = (place) => {
+    if (last.place !== place) last = { place, bytes: bytesOfFrame(placed(place)) };
+    return last.bytes;
+  };
   const cannot = async () => {
     throw new Error("A file cannot do this: use barewire view");
   };
@@ -49,37 +56,56 @@ export function fileApi(data) {
       changed(data.sources);
     },
     rows: async (_source, query, from, count) => {
-      const rows = select(query);
-      return { total: rows.length, final: true, scanned: data.rows.length, from, rows: rows.slice(from, from + count) };
+      const list = selections.list(query);
+      const rows = list.slice(from, from + count).map(({ row, depth }) => ({ ...row, children: selections.childrenOf(row), depth }));
+      return { total: list.length, final: true, scanned: data.rows.length, from, rows };
     },
     find: async (_source, query, place) => {
-      /** @param {Row} row */
-      const isThere = (row) => (row.frame ?? row.key) === place;
-      const index = select(query).findIndex(isThere);
+      const list = selections.list(query);
+      const row = data.rows.find((each) => (each.frame ?? each.key) === place && each.match.part === undefined);
+      const index = row ? list.findIndex((each) => each.row === row) : -1;
       if (index >= 0) return { index, op: null };
-      const hidden = filtered(data, query.filter, query.conversation).find(isThere);
-      return { index: null, op: hidden?.op ?? null };
+      const above = query.fold ? selections.above(row) : null;
+      const shown = above ? list.findIndex((each) => each.row === above) : -1;
+      return shown < 0 ? { index: null, op: null } : { index: shown, op: above?.op ?? null };
     },
-    near: async (_source, query, time) => indexOrNull(select(query).findIndex((row) => (row.time ?? 0) >= time)),
-    frame: async (_source, place) => placed(place),
-    tree: async (_source, number, at, from, count) => {
-      const nodes = frameOf(number).nodes?.[String(at)];
-      if (!nodes) throw new Error("These members are not in this file");
-      return { nodes: nodes.slice(from, from + count), total: nodes.length };
+    near: async (_source, query, time) => {
+      const list = selections.list(query);
+      if (list.length === 0) return null;
+      const first = data.rows.findIndex((row) => row.time !== null && row.time >= time);
+      const index = first < 0 ? -1 : list.findIndex(({ row, depth }) => depth === 0 && selections.place(row) >= first);
+      return index < 0 ? list.length - 1 : index;
     },
-    text: async (_source, place) => {
+    frame: async (_source, place) => {
       const frame = placed(place);
-      return { text: frame.text, from: 0, to: new TextEncoder().encode(frame.text).length, length: frame.length, lossy: frame.lossy };
+      const { text, to } = textPart(bytesOf(place), 0, FIRST_TEXT);
+      const copy = { ...frame.copy, json: frame.copied ? frame.text : frame.copy.json };
+      return { ...frame, text, text_complete: to === bytesOf(place).length && frame.kept === undefined, copy };
     },
-    timeline: async (_source, { from, to, conversation, filter }) => {
-      const { timeline } = data;
-      const [start, end] = [from ?? timeline.from, to ?? timeline.to];
-      const operations = filter === "" ? null : new Set(filtered(data, filter, conversation).map((row) => row.op));
-      const bars = timeline.bars.filter((bar) => bar.start <= end && (bar.end ?? timeline.to) >= start && (conversation === "" || bar.conversation === conversation) && (operations === null || operations.has(bar.op)));
-      return { from: start, to: end, lanes: timeline.lanes, bars, buckets: null };
+    tree: async (_source, number, at, from, count) => {
+      const members = membersAt(bytesOf(number), at, from, count, data.meanings);
+      if (members === null) throw new Error(`These members are not in this file: it has only the first ${frameOf(number).kept} bytes of the frame`);
+      return members;
     },
-    stats: async () => data.stats,
-    findings: async (_source, { filter, conversation }) => (filter || conversation ? findingsOf(filtered(data, filter, conversation), data.findings) : data.findings),
+    text: async (_source, place, from, count) => {
+      const bytes = bytesOf(place);
+      // The end of a text that is cut is the end of what is there.
+      const start = from < bytes.length ? from : Math.max(0, bytes.length - count);
+      const { kept, length } = placed(place);
+      return { ...textPart(bytes, start, count), length: kept === undefined ? bytes.length : length };
+    },
+    timeline: async (_source, { from, to, conversation, filter, width }) => fileTimeline(data, selections.operations({ filter, conversation }), from, to, width),
+    stats: async (_source, query) => fileStats(data, selections.operations(query), selections.rows(query)),
+    findings: async (_source, query) => {
+      if (selections.isAll(query)) return data.findings;
+      const frames = new Set(selections.rows(query).map((row) => row.frame));
+      const groups = data.findings.groups.flatMap((group) => {
+        const places = group.places.filter((place) => place.frame !== null && frames.has(place.frame));
+        return places.length ? [{ ...group, party: places[0].side, places, count: places.length }] : [];
+      });
+      const total = groups.reduce((sum, group) => sum + group.count, 0);
+      return { total, kept: total, groups };
+    },
     explain: async (word) => data.words[word] ?? null,
     exportAddress: () => null,
     compare: cannot,
@@ -97,152 +123,123 @@ export function fileApi(data) {
 }
 
 /**
- * Returns the findings at these rows.
- * @param {Row[]} rows
- * @param {import("./types").Findings} findings
- */
-function findingsOf(rows, findings) {
-  const frames = new Set(rows.map((row) => row.frame));
-  const groups = findings.groups.map((group) => {
-    const places = group.places.filter((place) => place.frame !== null && frames.has(place.frame));
-    return { ...group, places, count: places.length };
-  });
-  const total = groups.reduce((sum, group) => sum + group.count, 0);
-  return { total, kept: total, groups: groups.filter((group) => group.count > 0) };
-}
-
-/**
- * Returns an event like a frame. A file may have no more of it than its row.
+ * Returns an event like a frame.
  * @param {Exported} data
  * @param {string} key
- * @returns {import("./types").Frame}
+ * @returns {import("./types").FileFrame}
  */
 function eventOf(data, key) {
-  const row = data.rows.find((each) => each.key === key && each.event !== null);
+  const row = data.rows.find((each) => each.key === key && each.frame === null);
   if (!row) throw new Error("This event is not in this file");
-  const text = row.preview || (row.event ?? "");
-  return (
-    data.frames[key] ?? {
-      row, length: row.size ?? text.length, text, text_complete: true, lossy: false, invalid: null, tree: [], explanation: "This file has the beginning of the text.", http: null, schema: [],
-      marks: [], findings: [], operation: null, elements: [], prev: null, next: null, copy: { json: null, call: null, curl: null },
-    }
-  );
-}
-
-/** @param {number} index */
-function indexOrNull(index) {
-  return index < 0 ? null : index;
+  const known = data.frames[key] ?? {
+    row, length: row.size ?? 0, lossy: false, invalid: null, tree: [], explanation: null, http: null, schema: [],
+    marks: [], findings: [], operation: null, elements: [], prev: null, next: null, copy: { json: null, call: null, curl: null },
+  };
+  return { ...known, text: row.match.text ?? row.preview, explanation: row.match.lost ? "Only the beginning of the text is in this file." : known.explanation };
 }
 
 /**
- * Returns the rows of a conversation that match a filter.
- * @param {Exported} data
- * @param {string} filter
- * @param {string} conversation
+ * Returns the bytes of a frame, as far as the file has them.
+ * @param {Exported["frames"][string]} frame
  */
-function filtered(data, filter, conversation) {
-  const conditions = conditionsOf(filter, data);
-  return data.rows.filter((row) => (conversation === "" || row.conversation === conversation) && conditions.every((condition) => condition(row)));
+function bytesOfFrame(frame) {
+  return frame.bytes === undefined ? new TextEncoder().encode(frame.text) : Uint8Array.from(atob(frame.bytes), (c) => c.charCodeAt(0));
 }
 
-/**
- * Returns the rows without those below a folded request.
- * @param {Row[]} rows
- * @param {import("./types").RowQuery} query
- */
-function folded(rows, query) {
-  if (!query.fold) return rows;
-  const unfolded = new Set(query.expand.split(",").filter(Boolean).map(Number));
-  /** @type {Map<number, Row>} */
-  const heads = new Map();
-  /** @type {Row[]} */
-  const kept = [];
-  for (const row of rows) {
-    const head = row.op === null ? undefined : heads.get(row.op);
-    if (head && (row.role === "progress" || (row.round ?? 1) > 1)) {
-      head.children += 1;
-      if (unfolded.has(Number(row.op))) kept.push({ ...row, depth: 1 });
-      continue;
+/** What filters, conversations and folding show of the rows of a file. */
+class FileSelections {
+  /** @param {Exported} data */
+  constructor(data) {
+    this.data = data;
+    /** The rows below each row, in their order. @type {Map<FileRow, FileRow[]>} */
+    this.below = new Map();
+    /** @type {Map<FileRow, number>} */
+    this.places = new Map(data.rows.map((row, place) => [row, place]));
+    for (const row of data.rows) {
+      const above = this.above(row);
+      const rows = above && this.below.get(above);
+      if (rows) rows.push(row);
+      else if (above) this.below.set(above, [row]);
     }
-    const copy = { ...row, children: 0 };
-    if (row.op !== null && !head) heads.set(row.op, copy);
-    kept.push(copy);
+    // The list asks for one page after the other.
+    this.found = { key: "", rows: /** @type {FileRow[]} */ ([]) };
+    this.listed = { key: "", rows: /** @type {{row: FileRow, depth: number}[]} */ ([]) };
   }
-  return kept;
-}
 
-/**
- * Reads the one-line filter, as the program does.
- * @param {string} filter
- * @param {Exported} data
- * @returns {((row: Row) => boolean)[]}
- */
-function conditionsOf(filter, data) {
-  return [...filter.matchAll(/(?:([a-z-]+):)?("(?:[^"\\]|\\.)*"|\S+)/g)].map(([whole, name, word]) => {
-    const value = word.startsWith('"') && word.endsWith('"') && word.length > 1 ? word.slice(1, -1) : word;
-    switch (name) {
-      case undefined:
-        if (whole === "errors") return (row) => ["error", "tool-error", "invalid"].includes(row.outcome ?? "") || row.kind === "error" || row.bad;
-        if (whole === "unanswered") return (row) => row.role === "request" && row.latency === null && !data.rows.some((each) => each.op === row.op && each.role === "response");
-        return containing(value, data);
-      case "text":
-        return containing(value, data);
-      case "kind": {
-        const kinds = value.split(",");
-        return (row) => kinds.includes(row.kind);
-      }
-      case "direction": {
-        const direction = { "to-server": ">", "to-client": "<" }[value] ?? value;
-        return (row) => row.dir === direction;
-      }
-      case "method":
-        return (row) => row.method !== null && globMatches(value, row.method);
-      case "tool":
-        return (row) => row.method === "tools/call" && row.name !== null && globMatches(value, row.name);
-      case "id":
-        return (row) => row.id !== null && (String(row.id) === value || JSON.stringify(row.id) === word);
-      case "slower-than": {
-        const parts = /^([\d.]+)(us|ms|s|m)$/.exec(value);
-        if (!parts) throw new Error("slower-than: takes a time, such as 100ms");
-        const least = Number(parts[1]) * { us: 1e-6, ms: 1e-3, s: 1, m: 60 }[/** @type {"us"} */ (parts[2])];
-        return (row) => row.latency !== null && row.latency >= least;
-      }
-      default:
-        throw new Error(`there is no filter ${name}:`);
-    }
-  });
-}
-
-/**
- * @param {string} word
- * @param {Exported} data
- * @returns {(row: Row) => boolean}
- */
-function containing(word, data) {
-  const wanted = word.toLowerCase();
-  return (row) => (data.frames[String(row.frame)]?.text ?? row.event ?? row.preview).toLowerCase().includes(wanted);
-}
-
-/**
- * Whether `text` matches a pattern in which `*` stands for any characters.
- * @param {string} glob
- * @param {string} text
- */
-function globMatches(glob, text) {
-  const parts = glob.split("*");
-  let rest = text;
-  for (const [index, part] of parts.entries()) {
-    if (index === 0) {
-      if (!rest.startsWith(part)) return false;
-      rest = rest.slice(part.length);
-      if (parts.length === 1) return rest === "";
-    } else if (index === parts.length - 1) {
-      return rest.endsWith(part);
-    } else {
-      const at = rest.indexOf(part);
-      if (at < 0) return false;
-      rest = rest.slice(at + part.length);
-    }
+  /** Returns the row that this one is folded below. @param {FileRow | undefined} row */
+  above(row) {
+    return row?.match.above === undefined ? null : this.data.rows[row.match.above];
   }
-  return true;
+
+  /** Returns the place of a row among all. @param {FileRow} row */
+  place(row) {
+    return this.places.get(row) ?? 0;
+  }
+
+  /** @param {FileRow} row */
+  childrenOf(row) {
+    return this.below.get(row)?.length ?? 0;
+  }
+
+  /** @param {FileSelection} selection */
+  isAll(selection) {
+    return selection.conversation === "" && !isFilterSet(parseFilter(selection.filter));
+  }
+
+  /** Returns the rows that a filter and a conversation select, folded or not. @param {FileSelection} selection */
+  rows({ filter, conversation }) {
+    const key = JSON.stringify([filter, conversation]);
+    if (this.found.key === key) return this.found.rows;
+    const parsed = parseFilter(filter);
+    const rows = this.data.rows.filter((row) => (conversation === "" || row.conversation === conversation) && matchesRow(parsed, row, () => this.#text(row)));
+    this.found = { key, rows };
+    return rows;
+  }
+
+  /** Returns the numbers of the operations that have a selected row. @param {FileSelection} selection */
+  operations({ filter, conversation }) {
+    const isSet = isFilterSet(parseFilter(filter));
+    const selected = isSet ? new Set(this.rows({ filter, conversation }).map((row) => row.match.op)) : null;
+    const ofConversation = this.data.operations.filter((each) => conversation === "" || each.conversation === conversation);
+    return new Set(ofConversation.filter((each) => selected === null || selected.has(each.op)).map((each) => each.op));
+  }
+
+  /** Returns the rows of a list, with those below unfolded rows in their places. @param {import("./types").RowQuery} query */
+  list(query) {
+    const key = JSON.stringify(query);
+    if (this.listed.key === key) return this.listed.rows;
+    const selected = this.rows(query);
+    const all = new Set(selected);
+    /** @type {Set<FileRow>} */
+    const kept = new Set();
+    const isAll = this.isAll(query);
+    for (const row of selected) {
+      const above = query.fold ? this.above(row) : null;
+      // The HTTP heads before a request are folded below it too, although they come first.
+      const isFolded = above !== null && (this.place(above) > this.place(row) ? all.has(above) : isAll || kept.has(above));
+      if (!isFolded) kept.add(row);
+    }
+    const unfolded = new Set(query.fold ? query.expand.split(",").filter(Boolean).map(Number) : []);
+    const rows = [...kept].flatMap((row) => {
+      const isOpen = row.op !== null && unfolded.has(row.op) && this.above(row) === null;
+      const below = isOpen ? (this.below.get(row) ?? []).filter((each) => !kept.has(each)) : [];
+      return [{ row, depth: 0 }, ...below.map((each) => ({ row: each, depth: 1 }))];
+    });
+    this.listed = { key, rows };
+    return rows;
+  }
+
+  /** Returns the text of a row, or null if it is not in the file. @param {FileRow} row */
+  #text(row) {
+    const { match } = row;
+    if (match.lost) return null;
+    if (row.frame === null) return match.text ?? "";
+    const frame = this.data.frames[String(row.frame)];
+    if (!frame) return null;
+    if (match.part === undefined && frame.bytes === undefined) return frame.text;
+    const bytes = bytesOfFrame(frame);
+    // As the program searches: with one replacement character for each sequence that is not UTF-8.
+    const [from, length] = match.part ?? [0, bytes.length];
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(from, from + length));
+  }
 }

@@ -3,6 +3,7 @@
 
 import { append, attribute, el, notice, setText } from "./dom.js";
 import { count, counted, size } from "./format.js";
+import { wordsOf } from "./api.js";
 
 /**
  * @typedef {import("./types").Node} TreeNode
@@ -53,7 +54,7 @@ export class JsonTree {
       if (next < 0) break;
       found = next;
       const item = this.items[found];
-      if (!item.node?.count) break;
+      if (!isBranch(item)) break;
       if (!item.open) await this.#open(item);
     }
     if (found >= 0) this.#activate(found, false);
@@ -67,8 +68,7 @@ export class JsonTree {
    * @returns {TreeItem}
    */
   #item(node, level, position, siblings) {
-    const nested = node.kind === "object" || node.kind === "array";
-    const branch = nested && (node.count ?? 0) > 0;
+    const branch = isBranch({ node });
     const element = el("div", {
       class: "tree-item",
       role: "treeitem",
@@ -85,7 +85,7 @@ export class JsonTree {
     const label = node.key ?? (node.index === null ? null : String(node.index));
     if (label !== null) append(element, el("span", { class: node.key === null ? "index" : "key" }, label), ": ");
     append(element, el("span", { class: `value ${node.kind}` }, node.preview));
-    if (branch) append(element, el("span", { class: "members" }, ` ${counted(node.count ?? 0, node.kind === "array" ? "element" : "member")}`));
+    if (branch && node.count !== null) append(element, el("span", { class: "members" }, ` ${counted(node.count, node.kind === "array" ? "element" : "member")}`));
     if (node.length > 10_240) append(element, el("span", { class: "members" }, `, ${size(node.length)}`));
     if (node.meaning) append(element, el("span", { class: "meaning" }, node.meaning));
     if (node.schema) append(element, el("span", { class: "schema-error" }, `✗ ${node.schema}`));
@@ -109,7 +109,7 @@ export class JsonTree {
 
   /** @param {TreeItem} item */
   async #open(item) {
-    if (item.open || !item.node?.count) return;
+    if (item.open || !isBranch(item)) return;
     item.open = true;
     attribute(item.element, "aria-expanded", "true");
     setText(/** @type {Element} */ (item.element.firstChild), "▾");
@@ -128,7 +128,14 @@ export class JsonTree {
       notice("Too many members are open: close some first");
       return;
     }
-    const { nodes, total } = await this.options.load(parent.node.at, from, MEMBERS);
+    let loaded;
+    try {
+      loaded = await this.options.load(parent.node.at, from, MEMBERS);
+    } catch (error) {
+      notice(wordsOf(error));
+      return;
+    }
+    const { nodes, total } = loaded;
     if (!parent.open || !parent.element.isConnected) return;
     const level = parent.level + 1;
     const added = nodes.map((node, index) => this.#item(node, level, from + index, total));
@@ -242,4 +249,9 @@ export class JsonTree {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** Whether an item can have members; those of a very long value are not counted. @param {{node: TreeNode | null}} item */
+function isBranch({ node }) {
+  return node !== null && (node.kind === "object" || node.kind === "array") && node.count !== 0;
 }

@@ -239,6 +239,8 @@ export interface Bar {
   rounds: { start: number; end: number | null }[];
   conversation: string | null;
   slow: boolean;
+  failed: boolean;
+  listening: boolean;
 }
 
 export interface Bucket {
@@ -364,7 +366,7 @@ export interface Api {
     range: { from: number | null; to: number | null; conversation: string; filter: string; width: number },
     signal?: AbortSignal,
   ): Promise<Timeline>;
-  /** Of what a query selects; a file has the statistics of everything in it. */
+  /** Of what a query selects. */
   stats(source: string, query: RowQuery): Promise<Stats>;
   findings(source: string, query: RowQuery): Promise<Findings>;
   explain(word: string): Promise<string | null>;
@@ -383,6 +385,46 @@ export interface Api {
   replayState(source: string, run: string): Promise<ReplayState>;
 }
 
+/** A row of an exported file, with what filters and folding must know about it. */
+export interface FileRow extends Row {
+  match: {
+    stream?: string;
+    failed?: boolean;
+    op?: number;
+    /** The place of the row that this one is folded below. */
+    above?: number;
+    /** Whether the text is not in the file. */
+    lost?: boolean;
+    /** The whole text of an event. */
+    text?: string;
+    method?: string;
+    tool?: string;
+    ids?: string[];
+    /** Whether it is a request without a response. */
+    open?: boolean;
+    /** The place of an element in the text of its batch, and its length. */
+    part?: [number, number];
+  };
+}
+
+export interface FileFrame extends Frame {
+  /** Whether the JSON to copy is the text. */
+  copied?: boolean;
+  /** The number of bytes that are in the file, if not all are. */
+  kept?: number;
+  /** The bytes in Base64, if they are not UTF-8. */
+  bytes?: string;
+}
+
+export interface FileOperation {
+  op: number;
+  method: string;
+  conversation: string | null;
+  state: "done" | "failed" | "open";
+  start: number | null;
+  latency: number | null;
+}
+
 /** The data in an exported file. */
 export interface Exported {
   format: number;
@@ -391,12 +433,13 @@ export interface Exported {
   source: string | number;
   filter: string;
   notes: string[];
-  rows: Row[];
-  frames: Record<string, Frame & { nodes?: Record<string, Node[]> }>;
+  rows: FileRow[];
+  frames: Record<string, FileFrame>;
   timeline: Timeline;
-  stats: Stats;
+  operations: FileOperation[];
   findings: Findings;
   words: Record<string, string>;
+  meanings: Record<string, string>;
 }
 
 export type Connection = "connected" | "lost" | "refused";

@@ -13,13 +13,13 @@ use crate::frames::FrameKind;
 use crate::rows::Role;
 
 /// A row, with the tables that its numbers refer to. Its text is not known: the caller looks for texts itself.
-pub(super) struct Candidate<'a> {
+pub(crate) struct Candidate<'a> {
     data: &'a IndexData,
     entry: &'a EntryRecord,
 }
 
 impl<'a> Candidate<'a> {
-    pub(super) fn new(data: &'a IndexData, entry: &'a EntryRecord) -> Self {
+    pub(crate) fn new(data: &'a IndexData, entry: &'a EntryRecord) -> Self {
         Self { data, entry }
     }
 
@@ -39,6 +39,21 @@ impl<'a> Candidate<'a> {
     pub(super) fn may_match(&self, filter: &Filter) -> bool {
         let without_texts = Filter { texts: Vec::new(), ..filter.clone() };
         self.entry.text.is_kept() && self.matches(&without_texts)
+    }
+}
+
+impl Candidate<'_> {
+    /// Returns the id of the message, or those of the requests that a progress or a cancellation is about, as written.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let text = |entry: &EntryRecord| self.data.ids.text(entry.id);
+        match self.entry.role {
+            Role::Progress | Role::Cancellation => {
+                let rows = self.data.rows_of(self.entry.operation).into_iter();
+                let entries = rows.map(|row| &self.data.entries[row as usize]);
+                entries.filter(|it| matches!(it.role, Role::Request { .. })).filter_map(text).collect()
+            }
+            _ => text(self.entry).into_iter().collect(),
+        }
     }
 }
 
@@ -74,18 +89,7 @@ impl FilteredMessage for Candidate<'_> {
     }
 
     fn has_id(&self, wanted: &IdPattern) -> bool {
-        let is = |entry: &EntryRecord| {
-            let text = self.data.ids.text(entry.id);
-            text.is_some_and(|text| Id::parse(text.as_bytes()).is_some_and(|id| wanted.matches(&id)))
-        };
-        match self.entry.role {
-            Role::Progress | Role::Cancellation => {
-                let rows = self.data.rows_of(self.entry.operation).into_iter();
-                rows.map(|row| &self.data.entries[row as usize])
-                    .any(|it| matches!(it.role, Role::Request { .. }) && is(it))
-            }
-            _ => is(self.entry),
-        }
+        self.ids().iter().any(|text| Id::parse(text.as_bytes()).is_some_and(|id| wanted.matches(&id)))
     }
 
     fn latency(&self) -> Option<Duration> {

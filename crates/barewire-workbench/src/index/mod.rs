@@ -28,6 +28,7 @@ mod writer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+pub(crate) use candidate::Candidate;
 pub(crate) use data::IndexData;
 pub(crate) use findings::KeptFinding;
 pub(crate) use observe::observe_selection;

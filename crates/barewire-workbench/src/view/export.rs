@@ -59,7 +59,7 @@ pub(super) fn export(view: &View, source: &Source, format: &str, request: &ViewR
         "html" => {
             let parameter = |name| request.parameter(name).unwrap_or_default();
             let page = page_file::page_file(view, source, parameter("filter"), parameter("conversation"))?;
-            out.write_all(page.as_bytes()).map_err(failed)?;
+            out.write_all(page.html.as_bytes()).map_err(failed)?;
             "text/html; charset=utf-8"
         }
         _ => return Err(AnswerError::not_found("there is no such format")),

@@ -1,8 +1,15 @@
 //! The name of a member -> what it means in MCP.
 
+use std::collections::BTreeMap;
+
 /// Returns the meaning of a member below `params`, `result` or `error`.
 pub(super) fn meaning(name: &str) -> Option<&'static str> {
     MEANINGS.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
+}
+
+/// Returns all meanings, by name.
+pub(super) fn all_meanings() -> BTreeMap<&'static str, &'static str> {
+    MEANINGS.iter().copied().collect()
 }
 
 /// The members that many messages have.

@@ -40,6 +40,7 @@ use access::AccessRules;
 use sources::SourceSet;
 
 pub use answer::{Answer, AnswerError};
+pub use page_file::PageFile;
 pub use query::ViewRequest;
 pub use saved_file::SavedContent;
 pub use server::ViewServer;
@@ -80,6 +81,11 @@ impl View {
     /// Returns one HTML file that shows what a filter selects of a source, which must be one of this view and be read
     /// whole. The file needs nothing else, and says what did not fit into it.
     pub fn page_file(&self, source: &Source, filter: &str) -> Result<String, AnswerError> {
+        self.page_file_and_cuts(source, filter).map(|page| page.html)
+    }
+
+    /// Returns the same as [`page_file`](Self::page_file), and what did not fit into it.
+    pub fn page_file_and_cuts(&self, source: &Source, filter: &str) -> Result<PageFile, AnswerError> {
         page_file::page_file(self, source, filter, "")
     }
 

@@ -11,6 +11,16 @@ use crate::rows::Role;
 
 /// `timeline`: the operations in a range of time.
 pub(super) fn timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<Answer, AnswerError> {
+    Answer::json(&operations_in(index, request, MAX_BARS)?)
+}
+
+/// Returns all operations that a request selects, each with its bar, however many there are.
+pub(super) fn whole_timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<Value, AnswerError> {
+    operations_in(index, request, usize::MAX)
+}
+
+/// Returns the operations in a range of time: their bars, or if there are more than `most`, sums of them.
+fn operations_in(index: &IndexedCapture, request: &ViewRequest, most: usize) -> Result<Value, AnswerError> {
     let query = request.selection()?;
     let width = request.number("width")?.unwrap_or(1000_u32).clamp(10, 4000);
     // A filter selects operations by their rows.
@@ -35,7 +45,7 @@ pub(super) fn timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<
     }
     let slow = slow_limit(&shown);
     let lanes = shown.iter().filter_map(|it| data.operation(it.number)).map(|it| it.lane + 1).max().unwrap_or(0);
-    let is_too_many = shown.len() > MAX_BARS;
+    let is_too_many = shown.len() > most;
     let buckets = is_too_many.then(|| buckets(&data, &shown, from, to, width));
     if is_too_many {
         shown.sort_by(|a, b| b.length.total_cmp(&a.length));
@@ -43,7 +53,7 @@ pub(super) fn timeline(index: &IndexedCapture, request: &ViewRequest) -> Result<
         shown.sort_by_key(|it| it.number);
     }
     let bars: Vec<Value> = shown.iter().filter_map(|it| bar(&data, it, slow)).collect();
-    Answer::json(&json!({"from": from, "to": to, "lanes": lanes, "bars": bars, "buckets": buckets}))
+    Ok(json!({"from": from, "to": to, "lanes": lanes, "bars": bars, "buckets": buckets}))
 }
 
 struct ShownOperation {
@@ -62,7 +72,8 @@ fn bar(data: &IndexData, shown: &ShownOperation, slow: f64) -> Option<Value> {
         "lane": it.lane, "depth": it.depth, "parent": (it.parent > 0).then_some(it.parent),
         "outcome": outcome(it), "rounds": rounds(data, shown.number, it),
         "conversation": data.conversations.get(it.conversation as usize).map(|it| &it.name),
-        "slow": shown.length >= slow && it.state != OperationState::Listening,
+        "slow": shown.length >= slow && it.state != OperationState::Listening, "failed": it.state.is_failure(),
+        "listening": it.state == OperationState::Listening,
     }))
 }
 
