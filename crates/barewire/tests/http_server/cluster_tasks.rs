@@ -297,6 +297,21 @@ async fn a_task_whose_node_dies_fails_and_listens_hear_of_it() {
     }
 }
 
+/// The log that says which tasks a node has begun is gone, and a client waits for one of them.
+#[tokio::test]
+async fn a_task_that_is_awaited_fails_though_its_node_is_forgotten() {
+    let handlers = Handlers::default();
+    let cluster = Cluster::of(|| Server::new("test", "1").with(handlers.hold())).await;
+    let observer = cluster.memory.join();
+    let task = cluster.start(0, "hold").await;
+    handlers.until_running(1).await;
+    let mut events = cluster.listen(1, &task).await;
+    assert_eq!(observer.remove(&format!("tasks/{}", cluster.numbers[0])).await, Ok(true), "there was a log");
+    cluster.cut_off(0, true);
+    let told = next_state(&mut events, "failed").await;
+    assert!(told["error"]["message"].as_str().expect("text").contains("node that ran this task is gone"), "{told}");
+}
+
 #[tokio::test]
 async fn a_task_that_may_run_again_does_so_once_on_another_node() {
     let handlers = Handlers::default();

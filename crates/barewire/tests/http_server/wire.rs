@@ -219,14 +219,17 @@ impl Events {
         }
     }
 
-    /// Reads the next message.
+    /// Reads the next message. Comments do not count: a stream of which nothing else comes is at fault.
     pub(crate) async fn message(&mut self) -> Value {
-        loop {
-            let event = self.next().await.expect("a message");
-            if event.data.as_deref().is_some_and(|data| !data.is_empty()) {
-                return event.json();
+        let message = async {
+            loop {
+                let event = self.next().await.expect("a message");
+                if event.data.as_deref().is_some_and(|data| !data.is_empty()) {
+                    return event.json();
+                }
             }
-        }
+        };
+        tokio::time::timeout(READ_TIMEOUT, message).await.expect("a message in time")
     }
 
     /// Reads all messages to the end.
@@ -307,4 +310,5 @@ pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
 
 pub(crate) const ACCEPT: &str = "Accept: application/json, text/event-stream";
 
-const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longer than any answer takes, also on a busy machine and after the lease of a node: a test that waits longer hangs.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);

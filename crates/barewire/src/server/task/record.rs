@@ -144,7 +144,7 @@ impl TaskChange {
 }
 
 impl TaskRecord {
-    pub(super) fn new(
+    pub(in crate::server) fn new(
         id: Arc<str>,
         owner: TaskOwner,
         era: Era,

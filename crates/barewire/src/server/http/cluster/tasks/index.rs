@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::node::ClusterNode;
 use super::super::store::{LogEntry, Record, StoreError};
-use crate::server::task::{TaskOwner, TaskRecord, now_ms};
+use crate::server::task::{TaskOwner, TaskPolicy, TaskRecord, now_ms};
 
 /// The tasks of a legacy client, in the order of their creation.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -71,13 +71,14 @@ impl ClusterNode {
     }
 
     /// Notes that this node is about to run a task, so that others find it if this node dies.
-    pub(super) async fn log_task(&self, record: &TaskRecord, max_tasks: usize) -> Result<(), StoreError> {
+    pub(super) async fn log_task(&self, record: &TaskRecord, policy: TaskPolicy) -> Result<(), StoreError> {
         let task = ListedTask { number: 0, id: record.id.to_string(), expires_ms: record.expires_ms() };
         let entry = LogEntry {
             name: log_name(self.number),
             entry: serde_json::to_vec(&task).expect("numbers and text are JSON").into(),
-            keep: max_tasks.clamp(1, MAX_LOGGED),
-            lifetime: record.time_left().max(MIN_LOG_TIME),
+            keep: policy.max_tasks.clamp(1, MAX_LOGGED),
+            // The log lives on from its last entry. It must outlive the tasks before that too.
+            lifetime: record.time_left().max(policy.ttl).max(MIN_LOG_TIME),
         };
         self.watch(self.store.append(vec![entry]).await)
     }
@@ -169,3 +170,32 @@ const MAX_LOGGED: usize = 10_000;
 
 /// How often a list is changed that other nodes change at the same time.
 const MAX_ATTEMPTS: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use barewire_proto::mcp::Era;
+
+    use super::super::super::store::ClusterStore;
+    use super::super::super::MemoryCluster;
+    use super::*;
+
+    fn task(id: &str, ttl: Duration) -> TaskRecord {
+        let ttl_ms = u64::try_from(ttl.as_millis()).expect("a small number");
+        TaskRecord::new(id.into(), TaskOwner::connection("c"), Era::Legacy, Arc::default(), ttl_ms, 1000)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_short_task_does_not_end_the_log_of_a_long_one() {
+        let cluster = MemoryCluster::default();
+        let (node, other) = (ClusterNode::new(Arc::new(cluster.join())), cluster.join());
+        let policy = TaskPolicy::default();
+        node.log_task(&task("long", policy.ttl), policy).await.expect("it is there");
+        node.log_task(&task("short", Duration::from_secs(1)), policy).await.expect("it is there");
+        tokio::time::advance(policy.ttl - Duration::from_secs(1)).await;
+        assert_eq!(other.log(&log_name(node.number)).await.map(|log| log.len()), Ok(2));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(other.log(&log_name(node.number)).await, Ok(Vec::new()), "it expires");
+    }
+}

@@ -61,6 +61,9 @@ impl Keeper<'_> {
                     tasks.changed(&id, task.changes);
                     if task.is_over() {
                         tasks.set_settled(&id);
+                    } else if self.store.is_abandoned(&task).await {
+                        // The log of its node may be gone, or may have lost the entry to newer ones.
+                        self.settle(&id, None).await?;
                     }
                 }
             }
@@ -122,7 +125,7 @@ impl Keeper<'_> {
         if !node.tasks.begin(&task.id, task.run, task.bytes(), expires, self.store.room) {
             return self.store.fail(abandoned, NO_ROOM).await.map(drop);
         }
-        let claimed = match node.log_task(&task, self.store.room.max_tasks).await {
+        let claimed = match node.log_task(&task, self.store.policy).await {
             Ok(()) => self.store.replace(version, &task).await,
             Err(error) => Err(error),
         };

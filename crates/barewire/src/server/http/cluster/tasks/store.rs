@@ -21,6 +21,7 @@ use crate::server::task::{
 /// The tasks of a server that is a node of a cluster.
 pub(in super::super::super) struct ClusterTaskStore {
     pub(super) node: Arc<ClusterNode>,
+    pub(super) policy: TaskPolicy,
     pub(super) room: TaskRoom,
 }
 
@@ -40,7 +41,7 @@ enum Decision<T> {
 impl ClusterTaskStore {
     pub(in super::super::super) fn new(node: &Arc<ClusterNode>, policy: TaskPolicy) -> Self {
         let room = TaskRoom { max_tasks: policy.max_tasks, max_bytes: policy.max_bytes };
-        Self { node: Arc::clone(node), room }
+        Self { node: Arc::clone(node), policy, room }
     }
 
     /// Reads a task.
@@ -156,7 +157,7 @@ impl ClusterTaskStore {
 
     async fn add(&self, task: &TaskRecord) -> Result<bool, StoreError> {
         self.node.join_task_nodes_once().await?;
-        self.node.log_task(task, self.room.max_tasks).await?;
+        self.node.log_task(task, self.policy).await?;
         // Only a legacy client can list its tasks.
         if task.era == Era::Legacy && !self.node.list_task(task, self.room.max_tasks).await? {
             return Ok(false);
