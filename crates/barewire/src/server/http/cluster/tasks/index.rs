@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::super::node::ClusterNode;
 use super::super::store::{LogEntry, Record, StoreError};
@@ -126,7 +127,9 @@ impl ClusterNode {
         name: &str,
         change: impl Fn(&mut T) -> Option<Duration>,
     ) -> Result<bool, StoreError> {
-        for _ in 0..MAX_ATTEMPTS {
+        let start = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
             let record = self.watch(self.store.read(name, None).await)?;
             let mut list: T = record.as_ref().map(read).unwrap_or_default();
             let Some(lifetime) = change(&mut list) else { return Ok(false) };
@@ -138,9 +141,22 @@ impl ClusterNode {
             if self.watch(written)?.is_some() {
                 return Ok(true);
             }
+            if start.elapsed() >= MAX_CHANGE_TIME {
+                return Err(StoreError::Away(format!("{name:?} changes all the time")));
+            }
+            // Of several that change it again and again, each soon finds a moment at which no other one does.
+            tokio::time::sleep(vary(pause)).await;
+            pause = (pause * 2).min(MAX_PAUSE);
         }
-        Err(StoreError::Away(format!("{name:?} changes all the time")))
     }
+}
+
+/// Returns a random time up to this one.
+fn vary(time: Duration) -> Duration {
+    let mut random = [0];
+    // Without random bytes, all wait for the same time, and try again.
+    let _ = getrandom::fill(&mut random);
+    time * (u32::from(random[0]) + 1) / 256
 }
 
 /// Reads a list. One that this version does not understand is empty.
@@ -168,17 +184,22 @@ const MIN_LOG_TIME: Duration = Duration::from_secs(60);
 /// The maximum number of tasks in the log of a node.
 const MAX_LOGGED: usize = 10_000;
 
-/// How often a list is changed that other nodes change at the same time.
-const MAX_ATTEMPTS: usize = 50;
+/// The longest pause before the second attempt to change a list that others change at the same time, and before any.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time after which a list is not tried again that others change all the time: a client waits for an answer.
+const MAX_CHANGE_TIME: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use barewire_proto::mcp::Era;
 
-    use super::super::super::store::ClusterStore;
-    use super::super::super::MemoryCluster;
+    use super::super::super::store::{ClusterFuture, ClusterStore};
+    use super::super::super::{MemoryCluster, MemoryNode};
     use super::*;
 
     fn task(id: &str, ttl: Duration) -> TaskRecord {
@@ -197,5 +218,78 @@ mod tests {
         assert_eq!(other.log(&log_name(node.number)).await.map(|log| log.len()), Ok(2));
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(other.log(&log_name(node.number)).await, Ok(Vec::new()), "it expires");
+    }
+
+    /// A store in which another node changes each record this often before a change succeeds.
+    struct BusyStore {
+        node: MemoryNode,
+        refusals: AtomicU32,
+    }
+
+    impl ClusterStore for BusyStore {
+        fn node(&self) -> u32 {
+            self.node.node()
+        }
+
+        fn nodes(&self) -> ClusterFuture<'_, Vec<u32>> {
+            self.node.nodes()
+        }
+
+        fn create<'a>(&'a self, name: &'a str, value: Bytes, lifetime: Duration) -> ClusterFuture<'a, Option<u64>> {
+            let left = self.refusals.load(Ordering::Relaxed);
+            if left > 0 {
+                self.refusals.store(left - 1, Ordering::Relaxed);
+                return Box::pin(std::future::ready(Ok(None)));
+            }
+            self.node.create(name, value, lifetime)
+        }
+
+        fn read<'a>(&'a self, name: &'a str, lifetime: Option<Duration>) -> ClusterFuture<'a, Option<Record>> {
+            self.node.read(name, lifetime)
+        }
+
+        fn replace<'a>(
+            &'a self,
+            name: &'a str,
+            version: u64,
+            value: Bytes,
+            lifetime: Duration,
+        ) -> ClusterFuture<'a, Option<u64>> {
+            self.node.replace(name, version, value, lifetime)
+        }
+
+        fn remove<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, bool> {
+            self.node.remove(name)
+        }
+
+        fn append(&self, entries: Vec<LogEntry>) -> ClusterFuture<'_, ()> {
+            self.node.append(entries)
+        }
+
+        fn log<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, Vec<Bytes>> {
+            self.node.log(name)
+        }
+
+        fn send(&self, to: u32, message: Bytes) -> ClusterFuture<'_, ()> {
+            self.node.send(to, message)
+        }
+
+        fn receive(&self) -> ClusterFuture<'_, Vec<Bytes>> {
+            self.node.receive()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_others_change_is_changed_again_for_some_time() {
+        let cluster = MemoryCluster::default();
+        let list = async |refusals: u32| {
+            let store = BusyStore { node: cluster.join(), refusals: refusals.into() };
+            let node = ClusterNode::new(Arc::new(store));
+            let listed = node.list_task(&task("a", Duration::from_secs(60)), 10).await;
+            let _ = node.remove_list_of(&TaskOwner::connection("c")).await;
+            listed
+        };
+        assert_eq!(list(80).await, Ok(true), "a hundred calls at the same time");
+        assert!(list(u32::MAX).await.is_err(), "not for ever");
     }
 }
