@@ -26,16 +26,22 @@ impl Cluster {
     async fn new() -> Self {
         let memory = MemoryCluster::default();
         let running = RunningHandlers::default();
-        let (mut sites, mut numbers, mut servers) = (Vec::new(), Vec::new(), Vec::new());
+        let (sites, numbers, servers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut this = Self { memory, sites, numbers, running, servers };
         for _ in 0..3 {
-            // As on different machines, each node has a server of its own.
-            let server = test_server_with(&running);
-            let node = memory.join();
-            numbers.push(node.node());
-            sites.push(TestSite::listening(server.http().health().metrics("/metrics").cluster(node)).await);
-            servers.push(server);
+            this.start().await;
         }
-        Self { memory, sites, numbers, running, servers }
+        this
+    }
+
+    /// Adds a node.
+    async fn start(&mut self) {
+        // As on different machines, each node has a server of its own.
+        let server = test_server_with(&self.running);
+        let node = self.memory.join();
+        self.numbers.push(node.node());
+        self.sites.push(TestSite::listening(server.http().health().metrics("/metrics").cluster(node)).await);
+        self.servers.push(server);
     }
 
     async fn connect(&self, node: usize) -> Wire {
@@ -76,6 +82,20 @@ impl Cluster {
         let headers: Vec<&str> = [session].into_iter().chain(after.as_deref()).collect();
         wire.get(&headers).await;
         Events::of(wire).await
+    }
+}
+
+impl Cluster {
+    /// Listens to changes of the tools at a node, as a modern client.
+    async fn listen(&self, node: usize) -> Events {
+        // A server without a handle never changes its tools, so it tells nobody.
+        let _ = self.servers[node].handle();
+        let mut wire = self.connect(node).await;
+        wire.post_modern(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
+        let mut events = Events::of(wire).await;
+        let acknowledged = events.message().await;
+        assert_eq!(acknowledged["params"]["notifications"]["toolsListChanged"], true, "{acknowledged}");
+        events
     }
 }
 
@@ -222,6 +242,38 @@ async fn another_node_takes_over_what_is_told_unasked() {
         assert_eq!(events.message().await["method"], "notifications/tools/list_changed", "node {node}");
         handles[2].remove_tool("again");
     }
+}
+
+#[tokio::test]
+async fn a_change_that_is_announced_while_the_store_is_away_is_told_when_it_is_back() {
+    let cluster = Cluster::new().await;
+    let handle = cluster.servers[2].handle();
+    let mut events = cluster.listen(1).await;
+    cluster.memory.cut_off(cluster.numbers[2], true);
+    // From then on, the list of the nodes that this node has read before is out of date.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    handle.remove_tool("echo");
+    let start = Instant::now();
+    while cluster.read(2, "/readyz").await.0 != 503 {
+        assert!(start.elapsed() < DEADLINE, "the node has noticed");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    cluster.memory.cut_off(cluster.numbers[2], false);
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn a_change_reaches_a_node_that_has_just_joined() {
+    let mut cluster = Cluster::new().await;
+    let handle = cluster.servers[2].handle();
+    let mut events = cluster.listen(1).await;
+    handle.remove_tool("echo");
+    // Now the node knows which nodes there were.
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    cluster.start().await;
+    let mut events = cluster.listen(3).await;
+    handle.remove_tool("ask");
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use barewire_proto::http::{Rejection, RejectionRule};
-use bytes::Bytes;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -37,8 +36,7 @@ pub(in super::super) struct ClusterNode {
     is_away_logged: AtomicBool,
     away_lines: LogLimit,
     refusal_lines: LogLimit,
-    /// The runtime of the node, set when its tasks are started.
-    runtime: OnceLock<tokio::runtime::Handle>,
+    has_started: AtomicBool,
     /// Held while copies of sessions are dropped to make room for others.
     pub(super) making_room: tokio::sync::Mutex<()>,
     /// Set when the sealing keys are there, without which no request is served.
@@ -62,7 +60,7 @@ impl ClusterNode {
             is_away_logged: AtomicBool::new(false),
             away_lines: LogLimit::default(),
             refusal_lines: LogLimit::default(),
-            runtime: OnceLock::new(),
+            has_started: AtomicBool::new(false),
             making_room: tokio::sync::Mutex::default(),
             has_keys: OnceCell::new(),
         })
@@ -86,7 +84,7 @@ impl ClusterNode {
 
     /// Starts the tasks of the node, if they are not running yet.
     pub(in super::super) fn start(self: &Arc<Self>, endpoint: &Arc<HttpEndpoint>) {
-        if self.runtime.set(tokio::runtime::Handle::current()).is_err() {
+        if self.has_started.swap(true, Ordering::AcqRel) {
             return;
         }
         tokio::spawn(Outbox::run(Arc::downgrade(self)));
@@ -98,7 +96,7 @@ impl ClusterNode {
         endpoint.shared.registry.announce_to(move |change| {
             if let Some(node) = node.upgrade() {
                 let message = NodeMessage::Change { registry: registry.clone(), change }.write(b"");
-                node.tell_others(message);
+                node.outbox.send_to_others(message);
             }
         });
     }
@@ -133,18 +131,6 @@ impl ClusterNode {
         let _ = self.outbox.flush().await;
     }
 
-    /// Sends a message to all other nodes that are alive, without waiting.
-    fn tell_others(self: Arc<Self>, message: Bytes) {
-        // A change can be announced from a thread that has no runtime.
-        if let Some(runtime) = self.runtime.get().cloned() {
-            runtime.spawn(async move {
-                for node in self.alive().await.unwrap_or_default().iter().filter(|node| **node != self.number) {
-                    self.outbox.send(*node, message.clone());
-                }
-            });
-        }
-    }
-
     /// Returns a number for a message, which is greater than all before.
     pub(super) fn next_message(&self) -> u64 {
         self.last_message.fetch_add(1, Ordering::Relaxed) + 1
@@ -160,10 +146,22 @@ impl ClusterNode {
         self.read_alive().await
     }
 
+    /// Returns the nodes that are alive, as of this time at the earliest.
+    pub(super) async fn alive_since(&self, time: Instant) -> Result<Arc<[u32]>, StoreError> {
+        if let Some((at, nodes)) = self.lock_alive().as_ref()
+            && *at >= time
+        {
+            return Ok(Arc::clone(nodes));
+        }
+        self.read_alive().await
+    }
+
     /// Returns the nodes that are alive now.
     pub(super) async fn read_alive(&self) -> Result<Arc<[u32]>, StoreError> {
+        // A node that joins while the store answers may be missing.
+        let asked = Instant::now();
         let nodes: Arc<[u32]> = self.watch(self.store.nodes().await)?.into();
-        *self.lock_alive() = Some((Instant::now(), Arc::clone(&nodes)));
+        *self.lock_alive() = Some((asked, Arc::clone(&nodes)));
         Ok(nodes)
     }
 

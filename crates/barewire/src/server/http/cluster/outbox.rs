@@ -50,6 +50,8 @@ enum OutboxItem {
     Send(u32, Bytes),
     /// A message that belongs to no request, to the node that has the stream for such messages.
     SendHome(Arc<SessionLink>, Bytes),
+    /// A message to all other nodes that are alive, and the time at which it was added.
+    SendToOthers(Instant, Bytes),
     /// Tells that all events of this session before it are written or, without a session, everything before it.
     Flush(Option<Arc<str>>, oneshot::Sender<()>),
 }
@@ -64,6 +66,8 @@ enum Lane {
     Node(u32),
     /// The messages to the node that has the stream for unsolicited messages of a session.
     Home(Arc<str>),
+    /// The messages to all other nodes, before it is known which these are.
+    Others,
 }
 
 impl OutboxItem {
@@ -73,6 +77,7 @@ impl OutboxItem {
             Self::Append(entry) => Some(Lane::Session(first_two_parts(&entry.name).to_owned())),
             Self::Send(to, _) => Some(Lane::Node(*to)),
             Self::SendHome(link, _) => Some(Lane::Home(Arc::clone(&link.session))),
+            Self::SendToOthers(..) => Some(Lane::Others),
             Self::Flush(Some(session), _) => Some(Lane::Session(format!("session/{session}"))),
             Self::Flush(None, _) => None,
         }
@@ -82,7 +87,7 @@ impl OutboxItem {
         ITEM_BYTES
             + match self {
                 Self::Append(entry) => entry.name.len() + entry.entry.len(),
-                Self::Send(_, message) | Self::SendHome(_, message) => message.len(),
+                Self::Send(_, message) | Self::SendHome(_, message) | Self::SendToOthers(_, message) => message.len(),
                 Self::Flush(..) => 0,
             }
     }
@@ -106,6 +111,21 @@ impl Outbox {
     /// Sends a message to the node that has the stream for unsolicited messages of a session.
     pub(super) fn send_home(&self, link: &Arc<SessionLink>, message: Bytes) {
         self.add(OutboxItem::SendHome(Arc::clone(link), message));
+    }
+
+    /// Sends a message to all other nodes that are alive now, or will be when the store is back.
+    pub(super) fn send_to_others(&self, message: Bytes) {
+        self.add(OutboxItem::SendToOthers(Instant::now(), message));
+    }
+
+    /// Adds a message to these nodes in front of all others.
+    fn send_first(&self, to: impl Iterator<Item = u32>, message: &Bytes) {
+        let mut queue = self.lock();
+        for to in to {
+            let item = OutboxItem::Send(to, message.clone());
+            queue.bytes += item.bytes();
+            queue.items.push_front(item);
+        }
     }
 
     /// Waits until everything that was added before is written, or lost. Returns false if that takes too long.
@@ -212,6 +232,7 @@ impl Outbox {
                 OutboxItem::Append(entry) => entries.push(entry),
                 OutboxItem::Send(to, message) => return Some(OutboxGroup::Send(to, message)),
                 OutboxItem::SendHome(link, message) => return Some(OutboxGroup::SendHome(link, message)),
+                OutboxItem::SendToOthers(added, message) => return Some(OutboxGroup::SendToOthers(added, message)),
                 OutboxItem::Flush(_, written) => return Some(OutboxGroup::Flush(written)),
             }
         }
@@ -225,6 +246,7 @@ impl Outbox {
             OutboxGroup::Append(entries) => entries.into_iter().map(OutboxItem::Append).collect(),
             OutboxGroup::Send(to, message) => vec![OutboxItem::Send(to, message)],
             OutboxGroup::SendHome(link, message) => vec![OutboxItem::SendHome(link, message)],
+            OutboxGroup::SendToOthers(added, message) => vec![OutboxItem::SendToOthers(added, message)],
             OutboxGroup::Flush(written) => vec![OutboxItem::Flush(None, written)],
         };
         let mut queue = self.lock();
@@ -246,6 +268,7 @@ enum OutboxGroup {
     Append(Vec<LogEntry>),
     Send(u32, Bytes),
     SendHome(Arc<SessionLink>, Bytes),
+    SendToOthers(Instant, Bytes),
     Flush(oneshot::Sender<()>),
 }
 
@@ -260,6 +283,10 @@ async fn write(node: &ClusterNode, group: OutboxGroup) -> Result<(), OutboxGroup
             let to = if node.is_alive(home).await { home } else { node.number };
             node.store.send(to, message.clone()).await
         }
+        OutboxGroup::SendToOthers(added, message) => node.alive_since(*added).await.map(|nodes| {
+            let others = nodes.iter().copied().filter(|other| *other != node.number);
+            node.outbox.send_first(others, message);
+        }),
         OutboxGroup::Flush(_) => Ok(()),
     };
     match (node.watch(result), group) {
