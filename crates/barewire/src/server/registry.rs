@@ -172,6 +172,12 @@ impl Registry {
     #[cfg(feature = "http")]
     pub(super) fn add_late_watch(self: &Arc<Self>, watch: &Arc<ChangeWatch>, seen: u64) {
         self.add_watch(watch);
+        self.notify_late(watch, seen);
+    }
+
+    /// Notifies a watch of the changes after the first `seen` ones, as far as it is watching for them.
+    #[cfg(feature = "http")]
+    pub(super) fn notify_late(&self, watch: &ChangeWatch, seen: u64) {
         let (lists, resources) = self
             .with_history(|history| {
                 let resources: Vec<String> =

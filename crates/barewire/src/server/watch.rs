@@ -103,12 +103,20 @@ impl ChangeWatch {
     }
 
     /// Sets whether another node of the cluster notifies the client, and the resources that the client has subscribed
-    /// to on any node.
+    /// to on any node. If another node did so until now, the client is told of all changes: it is not known which of them
+    /// that node has told it of.
     #[cfg(feature = "http")]
     pub(super) fn set_shared_state(&self, is_paused: bool, uris: impl IntoIterator<Item = String>) {
         let mut state = self.lock();
-        state.is_paused = is_paused;
+        let was_paused = std::mem::replace(&mut state.is_paused, is_paused);
         state.filter.resource_subscriptions = uris.into_iter().collect();
+        drop(state);
+        if was_paused
+            && !is_paused
+            && let Some(registry) = self.registration.get().and_then(|(registry, _)| registry.upgrade())
+        {
+            registry.notify_late(self, 0);
+        }
     }
 
     /// Returns the resources that the client has subscribed to.

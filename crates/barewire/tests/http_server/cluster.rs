@@ -235,6 +235,11 @@ async fn another_node_takes_over_what_is_told_unasked() {
     handles[2].remove_tool("echo");
     let change = events.next().await.expect("an event");
     cluster.kill(0);
+    // A change while no node tells the client of any: the one that takes over does.
+    handles[2].remove_tool("ask");
+    let mut events = cluster.get(1, &session, change.id.as_deref()).await;
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    drop(events);
     for (node, after) in [(1, Some(primed)), (2, change.id), (2, None)] {
         let mut events = cluster.get(node, &session, after.as_deref()).await;
         // Only a client that has not seen the first change gets it again.
