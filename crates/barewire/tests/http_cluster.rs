@@ -7,6 +7,8 @@ mod auth;
 mod cluster;
 #[path = "http_server/cluster_copies.rs"]
 mod cluster_copies;
+#[path = "http_server/cluster_faults.rs"]
+mod cluster_faults;
 #[path = "http_server/cluster_tasks.rs"]
 mod cluster_tasks;
 mod eventually;

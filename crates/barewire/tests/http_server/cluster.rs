@@ -249,6 +249,22 @@ async fn another_node_takes_over_what_is_told_unasked() {
     }
 }
 
+/// A node that was stopped for so long that it seemed dead has clients that read what they are told unasked.
+#[tokio::test]
+async fn a_client_of_a_node_that_seemed_dead_reconnects() {
+    let cluster = Cluster::new().await;
+    let session = cluster.initialize(0, json!({})).await;
+    let mut events = cluster.get(0, &session, None).await;
+    let primed = events.next().await.expect("an event").id.expect("an id");
+    cluster.memory.cut_off(cluster.numbers[0], true);
+    drop(cluster.get(1, &session, None).await);
+    cluster.memory.cut_off(cluster.numbers[0], false);
+    tokio::time::timeout(DEADLINE, events.rest()).await.expect("the stream ends");
+    let mut events = cluster.get(0, &session, Some(&primed)).await;
+    cluster.servers[2].handle().remove_tool("echo");
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+}
+
 #[tokio::test]
 async fn a_change_that_is_announced_while_the_store_is_away_is_told_when_it_is_back() {
     let cluster = Cluster::new().await;

@@ -312,6 +312,31 @@ async fn a_task_that_is_awaited_fails_though_its_node_is_forgotten() {
     assert!(told["error"]["message"].as_str().expect("text").contains("node that ran this task is gone"), "{told}");
 }
 
+/// A node that still takes a dead one for the home of a session does not take it from the one that is the home now.
+#[tokio::test]
+async fn a_session_has_one_home_after_its_node_has_died() {
+    let handlers = Handlers::default();
+    let cluster = Cluster::of(|| Server::new("test", "1").with(handlers.hold())).await;
+    let session = cluster.connect(0).await.initialize("2025-11-25", json!({})).await;
+    let start = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hold", "task": {}}});
+    let created = cluster.connect(2).await.ask(&[&session], &start).await.json();
+    assert!(created["result"]["task"]["taskId"].is_string(), "{created}");
+    handlers.until_running(1).await;
+    cluster.cut_off(0, true);
+    let mut wire = cluster.connect(1).await;
+    wire.get(&[&session]).await;
+    let mut events = Events::of(wire).await;
+    events.next().await.expect("an event");
+    // From then on, the list of the nodes that node 2 has read before is out of date.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    handlers.gate.notify_one();
+    let told = events.message().await;
+    assert_eq!(
+        (&told["method"], &told["params"]["status"]),
+        (&json!("notifications/tasks/status"), &json!("completed"))
+    );
+}
+
 #[tokio::test]
 async fn a_task_that_may_run_again_does_so_once_on_another_node() {
     let handlers = Handlers::default();

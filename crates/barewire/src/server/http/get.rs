@@ -54,6 +54,9 @@ pub(super) async fn open_stream(
             let resumed = ResumedStream { reader: Some(StreamReader::open(session.unsolicited())), replay };
             SessionEvents::resume(resumed, id.unwrap_or_default(), session, endpoint, guard)
         }
+        (OpenedStream::StoredThenElsewhere(replay, stream), id) => {
+            SessionEvents::remote(stream, None, id, session, endpoint, guard).after(replay)
+        }
     };
     Ok(event_stream(Body::session(events)))
 }

@@ -100,6 +100,12 @@ impl SessionEvents {
         events
     }
 
+    /// Sends stored events first.
+    pub(super) fn after(mut self, stored: Vec<(EventId, Bytes)>) -> Self {
+        self.replay = stored.into();
+        self
+    }
+
     fn new(
         source: Option<StreamSource>,
         first: Option<Bytes>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use barewire_proto::http::Rejection;
 use bytes::Bytes;
@@ -171,7 +172,7 @@ impl ClusterNode {
 
     /// Brings a copy to the state of its record, of which this node was not told while the copy was being made. Returns
     /// `false` if the session has ended in the meantime.
-    async fn read_again(&self, endpoint: &HttpEndpoint, session: &Arc<Session>) -> bool {
+    pub(super) async fn read_again(&self, endpoint: &HttpEndpoint, session: &Arc<Session>) -> bool {
         match self.watch(self.store.read(&record_name(&session.id), None).await) {
             Ok(Some(record)) => update(session, &record),
             Ok(None) => {
@@ -199,9 +200,13 @@ pub(super) fn update(session: &Arc<Session>, record: &Record) {
 /// Brings a session on this node to the state of a record, unless a later one is known here: another request may have
 /// read that in the meantime.
 fn update_known(session: &Session, link: &SessionLink, known: KnownRecord) {
-    let record = known.record.clone();
+    let (record, was_home) = (known.record.clone(), link.is_home());
     if link.set_known(known) {
         apply(session, &record);
+        if was_home && !link.is_home() {
+            // Another node has taken this one for dead. The client finds its stream there.
+            session.unsolicited().hang_up(RECONNECT_TIME);
+        }
     }
 }
 
@@ -215,6 +220,9 @@ pub(super) fn apply(session: &Session, record: &SessionRecord) {
         client.watch.set_shared_state(!is_home, record.subscriptions.iter().cloned());
     }
 }
+
+/// The time after which a client reconnects whose stream for unsolicited messages another node has now.
+const RECONNECT_TIME: Duration = Duration::from_millis(100);
 
 /// The number of nodes of a session from which on the dead ones among them are forgotten.
 const MANY_NODES: usize = 32;

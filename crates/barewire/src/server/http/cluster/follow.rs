@@ -35,6 +35,18 @@ pub(in super::super) enum OpenedStream {
     Stored(Vec<(EventId, Bytes)>),
     /// As before, but it is the stream for unsolicited messages, which this node has now.
     StoredThenHere(Vec<(EventId, Bytes)>),
+    /// As before, but another node has that stream now.
+    StoredThenElsewhere(Vec<(EventId, Bytes)>, RemoteStream),
+}
+
+/// What the node that had a stream says about it.
+enum OwnerAnswer {
+    /// It sends the stream, which begins with an empty event of this id, if there is one.
+    Follows(Option<EventId>, RemoteStream),
+    /// It does not have the stream, and all that it has sent is in the store.
+    Unknown,
+    /// Nothing, because it is dead.
+    Dead,
 }
 
 /// A stream that another node sends.
@@ -166,41 +178,121 @@ impl ClusterNode {
         link: &Arc<SessionLink>,
         after: Option<EventId>,
     ) -> Result<OpenedStream, Rejection> {
-        let owner = after.map_or_else(|| link.home(), |id| node_of_stream(id.stream));
-        let is_here = owner == self.number && after.is_none_or(|id| session.has_stream(id.stream));
-        if is_here {
-            return Ok(OpenedStream::Here);
+        match after {
+            Some(after) if is_response(after.stream) => self.open_response(endpoint, session, after).await,
+            _ => self.open_unsolicited(endpoint, session, link, after).await,
         }
-        if owner != self.number && self.is_alive(owner).await {
-            let mut follower = Follower::start(self, owner, &session.id, after);
-            let answer = tokio::time::timeout(ANSWER_TIME, follower.next()).await;
-            match answer {
-                Ok(Some(FollowItem::Following(priming))) => {
-                    let (sender, items) = mpsc::channel(1);
-                    let (node, id, lifetime) =
-                        (Arc::clone(self), Arc::clone(&session.id), endpoint.limits.session_idle);
-                    tokio::spawn(async move { node.follow(follower, &id, after, lifetime, sender).await });
-                    return Ok(OpenedStream::Elsewhere(priming, RemoteStream(items)));
-                }
-                Ok(_) => {}
-                Err(_) => return Err(Rejection::new(RejectionRule::Busy, NO_ANSWER)),
-            }
+    }
+
+    /// Finds the stream of a response after an event.
+    async fn open_response(
+        self: &Arc<Self>,
+        endpoint: &HttpEndpoint,
+        session: &Session,
+        after: EventId,
+    ) -> Result<OpenedStream, Rejection> {
+        if session.has_stream(after.stream) {
+            return Ok(OpenedStream::Here);
         }
         let unavailable = |error: StoreError| unavailable(&error);
-        let Some(after) = after else {
-            self.take_home(endpoint, session).await.map_err(unavailable)?;
-            return Ok(OpenedStream::Here);
+        let answer = self.ask_owner(endpoint, session, node_of_stream(after.stream), Some(after)).await?;
+        let is_dead = match answer {
+            OwnerAnswer::Follows(priming, stream) => return Ok(OpenedStream::Elsewhere(priming, stream)),
+            OwnerAnswer::Unknown => false,
+            OwnerAnswer::Dead => true,
         };
         if !self.outbox.flush_session(&session.id).await {
             return Err(unavailable(not_written()));
         }
-        let stored = self.stored_stream(&session.id, after, endpoint.limits.session_idle).await.map_err(unavailable)?;
-        let stored = stored.ok_or_else(event_gone)?;
-        if is_response(after.stream) {
-            return Ok(OpenedStream::Stored(stored));
+        let stored = if is_dead {
+            self.stored_stream(&session.id, after, endpoint.limits.session_idle).await.map_err(unavailable)?
+        } else {
+            // If an answer is missing, the store has refused it. The request was not stopped.
+            let logged = self.logged_stream(&session.id, after).await.map_err(unavailable)?;
+            logged.filter(|stream| stream.unanswered.is_empty()).map(|stream| stream.events)
+        };
+        Ok(OpenedStream::Stored(stored.ok_or_else(event_gone)?))
+    }
+
+    /// Finds the stream for unsolicited messages, or goes on with it after an event.
+    async fn open_unsolicited(
+        self: &Arc<Self>,
+        endpoint: &HttpEndpoint,
+        session: &Arc<Session>,
+        link: &SessionLink,
+        after: Option<EventId>,
+    ) -> Result<OpenedStream, Rejection> {
+        let unavailable = |error: StoreError| unavailable(&error);
+        let mut stored = None;
+        if let Some(after) = after {
+            if link.is_home() && session.has_stream(after.stream) {
+                return Ok(OpenedStream::Here);
+            }
+            let owner = node_of_stream(after.stream);
+            let answer = self.ask_owner(endpoint, session, owner, Some(after)).await?;
+            if let OwnerAnswer::Follows(priming, stream) = answer {
+                return Ok(OpenedStream::Elsewhere(priming, stream));
+            }
+            if !self.outbox.flush_session(&session.id).await {
+                return Err(unavailable(not_written()));
+            }
+            let logged = self.logged_stream(&session.id, after).await.map_err(unavailable)?;
+            stored = Some(logged.ok_or_else(event_gone)?.events);
         }
-        self.take_home(endpoint, session).await.map_err(unavailable)?;
-        Ok(OpenedStream::StoredThenHere(stored))
+        for _ in 0..MAX_HOMES {
+            let home = link.home();
+            if home == self.number {
+                return Ok(stored.map_or(OpenedStream::Here, OpenedStream::StoredThenHere));
+            }
+            match (self.ask_owner(endpoint, session, home, None).await?, stored.take()) {
+                (OwnerAnswer::Follows(_, stream), Some(stored)) => {
+                    return Ok(OpenedStream::StoredThenElsewhere(stored, stream));
+                }
+                (OwnerAnswer::Follows(priming, stream), None) => return Ok(OpenedStream::Elsewhere(priming, stream)),
+                (OwnerAnswer::Dead, before) => {
+                    stored = before;
+                    self.take_home(endpoint, session, home).await.map_err(unavailable)?;
+                }
+                // Another node has taken its place.
+                (OwnerAnswer::Unknown, before) => {
+                    stored = before;
+                    if !self.read_again(endpoint, session).await {
+                        // The session has ended in the meantime, and so does its stream here.
+                        return Ok(OpenedStream::Here);
+                    }
+                }
+            }
+        }
+        Err(Rejection::new(RejectionRule::Busy, NO_ANSWER))
+    }
+
+    /// Asks the node that had a stream for it.
+    async fn ask_owner(
+        self: &Arc<Self>,
+        endpoint: &HttpEndpoint,
+        session: &Session,
+        owner: u32,
+        after: Option<EventId>,
+    ) -> Result<OwnerAnswer, Rejection> {
+        if owner == self.number {
+            return Ok(OwnerAnswer::Unknown);
+        }
+        if !self.is_alive(owner).await {
+            return Ok(OwnerAnswer::Dead);
+        }
+        let mut follower = Follower::start(self, owner, &session.id, after);
+        match tokio::time::timeout(ANSWER_TIME, follower.next()).await {
+            Ok(Some(FollowItem::Following(priming))) => {
+                let (sender, items) = mpsc::channel(1);
+                let (node, id, lifetime) = (Arc::clone(self), Arc::clone(&session.id), endpoint.limits.session_idle);
+                tokio::spawn(async move { node.follow(follower, &id, after, lifetime, sender).await });
+                Ok(OwnerAnswer::Follows(priming, RemoteStream(items)))
+            }
+            Ok(Some(FollowItem::Ended(StreamEnd::Unknown))) => Ok(OwnerAnswer::Unknown),
+            Ok(None) => Ok(OwnerAnswer::Dead),
+            // Messages between the nodes may be lost, or the store does not have all of the stream yet.
+            Ok(Some(_)) | Err(_) => Err(Rejection::new(RejectionRule::Busy, NO_ANSWER)),
+        }
     }
 
     /// Returns the rest of a stream whose node is dead: what is stored, and an error for each request that it has not
@@ -248,7 +340,7 @@ impl ClusterNode {
                 Some(FollowItem::Ended(StreamEnd::HangUp { retry_ms })) => {
                     StreamItem::HangUp(Duration::from_millis(retry_ms))
                 }
-                Some(FollowItem::Ended(StreamEnd::Complete | StreamEnd::Unknown)) => return,
+                Some(FollowItem::Ended(StreamEnd::Complete | StreamEnd::Unknown | StreamEnd::NotWritten)) => return,
                 None => {
                     // The stream for unsolicited messages ends: the client opens it again, and another node has it.
                     let Some(after) = last.filter(|id| is_response(id.stream)) else { return };
@@ -278,10 +370,23 @@ impl ClusterNode {
         let event = |id: EventId, message: &[u8]| {
             send(NodeMessage::Event { key, stream: id.stream, sequence: id.sequence }, message);
         };
-        let Some(session_use) = self.find(endpoint, session).await else { return end(StreamEnd::Unknown) };
+        // The other node reads the store: all that this node has sent must be there.
+        let name = session;
+        let unknown = async || match self.outbox.flush_session(name).await {
+            true => StreamEnd::Unknown,
+            false => StreamEnd::NotWritten,
+        };
+        let Some(session_use) = self.find(endpoint, session).await else { return end(unknown().await) };
         let session = session_use.session();
+        let is_home = || session.link.as_ref().is_some_and(|link| link.is_home());
+        let is_unsolicited = after.is_none_or(|(stream, _)| !is_response(stream));
+        if is_unsolicited && !is_home() {
+            // The other node may know it better.
+            self.read_again(endpoint, session).await;
+        }
         let reader = match after {
-            None if session.link.as_ref().is_none_or(|link| !link.is_home()) => return end(StreamEnd::Unknown),
+            None if !is_home() => return end(StreamEnd::Unknown),
+            Some(_) if is_unsolicited && !is_home() => return end(unknown().await),
             None => {
                 let mailbox = session.unsolicited();
                 let number = mailbox.open_stream();
@@ -292,11 +397,7 @@ impl ClusterNode {
             Some((stream, sequence)) => {
                 let id = EventId { stream, sequence };
                 let resumed = if session.has_stream(stream) { session.resume(id).await } else { None };
-                let Some(resumed) = resumed else {
-                    // The other node reads the store: all that this node has sent must be there.
-                    let _ = self.outbox.flush_session(&session.id).await;
-                    return end(StreamEnd::Unknown);
-                };
+                let Some(resumed) = resumed else { return end(unknown().await) };
                 send(NodeMessage::Following { key, priming: None }, b"");
                 resumed.replay.iter().for_each(|(id, message)| event(*id, message));
                 let Some(reader) = resumed.reader else { return end(StreamEnd::Complete) };
@@ -345,6 +446,9 @@ fn order(last: Option<EventId>, id: EventId) -> EventOrder {
 fn not_written() -> StoreError {
     StoreError::Away("events of this node are not written yet".to_owned())
 }
+
+/// The number of nodes that are asked for the stream for unsolicited messages, if each has lost it to another one.
+const MAX_HOMES: usize = 4;
 
 const NO_ANSWER: &str = "The machine that has this stream does not answer: try again later";
 

@@ -52,8 +52,10 @@ pub(super) enum StreamEnd {
     Complete,
     /// The client is asked to reconnect after this time.
     HangUp { retry_ms: u64 },
-    /// That node does not have it.
+    /// That node does not have it. All that it has sent is in the store.
     Unknown,
+    /// As before, but the node could not write to the store all that it has sent.
+    NotWritten,
 }
 
 impl NodeMessage {

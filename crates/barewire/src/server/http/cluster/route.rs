@@ -144,14 +144,16 @@ impl ClusterNode {
         let Some(link) = &found.link else { return };
         if !link.is_home() {
             let home = link.home();
-            if self.is_alive(home).await {
+            if !self.is_alive(home).await && self.take_home(endpoint, found, home).await.is_err() {
+                return;
+            }
+            // If it is dead, another node may have taken its place.
+            let home = link.home();
+            if home != self.number {
                 if hops < MAX_HOPS {
                     let message = NodeMessage::Unsolicited { session, from, number, hops: hops + 1 };
                     self.outbox.send(home, message.write(&body));
                 }
-                return;
-            }
-            if self.take_home(endpoint, found).await.is_err() {
                 return;
             }
         }

@@ -68,13 +68,26 @@ impl ClusterNode {
         self.watch(sent).map_err(unavailable)
     }
 
-    /// Makes this node the one that has the stream for unsolicited messages.
-    pub(super) async fn take_home(&self, endpoint: &HttpEndpoint, session: &Session) -> Result<(), StoreError> {
+    /// Makes this node the one that has the stream for unsolicited messages, in place of a dead one, unless another one
+    /// has done so. Then the link says which node that is.
+    pub(super) async fn take_home(
+        &self,
+        endpoint: &HttpEndpoint,
+        session: &Session,
+        dead: u32,
+    ) -> Result<(), StoreError> {
         let Some(link) = &session.link else { return Ok(()) };
-        let home = |record: &SessionRecord| SessionRecord { home: self.number, ..record.clone() };
+        let home = |record: &SessionRecord| {
+            let home = if record.home == dead { self.number } else { record.home };
+            SessionRecord { home, ..record.clone() }
+        };
         self.change_known(endpoint, link, home).await?;
-        if let Some(known) = link.known() {
-            apply(session, &known.record);
+        let Some(KnownRecord { version, record }) = link.known() else { return Ok(()) };
+        apply(session, &record);
+        if link.is_home() {
+            // If that node is not dead after all, it hears that the client is not told by it any more.
+            let message = NodeMessage::Changed { session: session.id.to_string(), version };
+            self.outbox.send(dead, message.write(&record.write()));
         }
         Ok(())
     }
