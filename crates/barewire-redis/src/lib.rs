@@ -9,8 +9,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A [`Redis`] is one node of a cluster: it has a number, and a lease in the store that it renews every second. It
-//! implements [`ClusterStore`](barewire::server::http::cluster::ClusterStore), which says what is promised.
+//! A [`Redis`] is one node of a cluster: it has a number, and a lease in the store that it renews every second, and that
+//! ends when its server stops. It implements [`ClusterStore`](barewire::server::http::cluster::ClusterStore), which says
+//! what is promised.
 //!
 //! # The server
 //!

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use barewire::server::http::cluster::StoreError;
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::inbox::Inbox;
@@ -18,11 +19,12 @@ use crate::{RedisBuilder, RedisError};
 
 /// A node of a cluster whose store is Redis or Valkey.
 ///
-/// It is alive until it is dropped. Then a task removes it from the store, if the runtime still runs;
-/// [`leave`](Self::leave) waits for that.
+/// It is alive until the server stops that it belongs to, or it is dropped. Then a task removes it from the store, if
+/// the runtime still runs; [`leave`](Self::leave) waits for that.
 pub struct Redis {
     pub(crate) shared: Arc<Shared>,
-    keeper: Option<JoinHandle<()>>,
+    /// The task that keeps the node alive, until it was waited for.
+    keeper: Mutex<Option<JoinHandle<Result<(), StoreError>>>>,
 }
 
 /// What the calls and the task share.
@@ -51,13 +53,20 @@ impl Redis {
     }
 
     /// Leaves the cluster: ends the lease, and removes the messages that were not read.
-    pub async fn leave(mut self) {
+    pub async fn leave(self) {
+        // Without an answer, the lease ends.
+        let _ = self.end_lease().await;
+    }
+
+    pub(crate) async fn end_lease(&self) -> Result<(), StoreError> {
+        let mut keeper = self.keeper.lock().await;
         self.shared.start_leaving();
-        if let Some(keeper) = self.keeper.take() {
-            // The task ends within two response timeouts and a second. It does not panic, and nothing is left to do if
-            // it did.
-            let _ = keeper.await;
-        }
+        let Some(running) = keeper.as_mut() else { return Ok(()) };
+        // The task ends within two response timeouts and a second. It does not panic, and nothing is left to do if it
+        // did.
+        let left = running.await.unwrap_or(Ok(()));
+        *keeper = None;
+        left
     }
 
     pub(crate) async fn join(links: Links, keys: Keys) -> Result<Self, StoreError> {
@@ -69,7 +78,7 @@ impl Redis {
         leases.renew(&links, &keys, number).await?;
         let is_leaving = AtomicBool::new(false);
         let shared = Arc::new(Shared { number, links, keys, leases, inbox, replace: Script::new(REPLACE), is_leaving });
-        let keeper = Some(tokio::spawn(keep_alive(Arc::clone(&shared))));
+        let keeper = Mutex::new(Some(tokio::spawn(keep_alive(Arc::clone(&shared)))));
         Ok(Self { shared, keeper })
     }
 }
@@ -102,17 +111,15 @@ impl Shared {
         self.inbox.keep(&self.links).await
     }
 
-    async fn leave(&self) {
-        let left = self.leases.leave(&self.links, &self.keys, self.number).await;
+    async fn leave(&self) -> Result<(), StoreError> {
         // Without an answer, the lease ends and the inbox expires.
-        if left.is_ok() {
-            let _ = self.inbox.remove(&self.links).await;
-        }
+        self.leases.leave(&self.links, &self.keys, self.number).await?;
+        self.inbox.remove(&self.links).await
     }
 }
 
 /// Renews the lease every second, and connects again when the connection is lost, until the node leaves.
-async fn keep_alive(shared: Arc<Shared>) {
+async fn keep_alive(shared: Arc<Shared>) -> Result<(), StoreError> {
     let (mut pause, mut next_pause) = (RENEWAL_INTERVAL, FIRST_PAUSE);
     let mut is_refused = false;
     loop {

@@ -123,6 +123,10 @@ impl ClusterStore for Redis {
         Box::pin(self.shared.inbox.receive(&self.shared.links))
     }
 
+    fn leave(&self) -> ClusterFuture<'_, ()> {
+        Box::pin(self.end_lease())
+    }
+
     fn is_away(&self) -> bool {
         self.shared.links.is_away()
     }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use barewire::Server;
 use barewire::server::http::cluster::{ClusterStore, MAX_NODE, NODE_LEASE};
 use barewire_redis::Redis;
 use bytes::Bytes;
@@ -78,6 +79,25 @@ async fn a_node_that_leaves_is_gone_at_once() {
     let is_own = |key: &String| own.iter().any(|own| key.contains(own.as_str()));
     eventually("nothing is left of it", async || !server.keys().iter().any(is_own)).await;
     assert_eq!(one.nodes().await, Ok(vec![one.node()]));
+}
+
+/// A server that stops, as on SIGTERM: the others need not wait until its lease has ended.
+#[tokio::test]
+async fn a_server_that_stops_leaves_at_once() {
+    let redis = RedisServer::start(&[]);
+    let one = redis.join().await;
+    let store = redis.join().await;
+    let number = store.node();
+    let server = Server::new("test", "1").tool("echo", "Answers", || async { "echo" });
+    let listener = server.http().cluster(store).bind("127.0.0.1:0").await.expect("a free port");
+    let stop = listener.stop_handle();
+    let running = tokio::spawn(listener.run());
+    assert!(one.nodes().await.unwrap().contains(&number));
+    stop.stop();
+    running.await.expect("no panic");
+    assert_eq!(one.nodes().await, Ok(vec![one.node()]));
+    let inbox = format!("barewire:{{node/{number}}}:inbox");
+    assert!(!redis.keys().contains(&inbox), "nothing is left of it");
 }
 
 #[tokio::test]

@@ -298,6 +298,25 @@ async fn a_change_reaches_a_node_that_has_just_joined() {
 }
 
 #[tokio::test]
+async fn a_node_that_stops_leaves_the_cluster() {
+    let mut cluster = Cluster::new().await;
+    let observer = cluster.memory.join();
+    let session = cluster.initialize(0, json!({})).await;
+    let mut events = cluster.get(1, &session, None).await;
+    let primed = events.next().await.expect("an event").id.expect("an id");
+    cluster.sites[0].stop.stop();
+    (&mut cluster.sites[0].running).await.expect("no panic");
+    let nodes = observer.nodes().await.expect("it is there");
+    assert!(!nodes.contains(&cluster.numbers[0]), "it is gone at once: {nodes:?}");
+    assert!(nodes.contains(&cluster.numbers[1]), "the others are there: {nodes:?}");
+    assert!(events.rest().await.is_empty(), "the stream ends");
+    // Another node takes over what the client is told unasked.
+    let mut events = cluster.get(1, &session, Some(&primed)).await;
+    cluster.servers[2].handle().remove_tool("echo");
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
 async fn without_the_store_known_sessions_go_on_and_new_ones_are_refused() {
     let cluster = Cluster::new().await;
     let session = cluster.initialize(0, json!({})).await;

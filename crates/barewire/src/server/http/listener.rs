@@ -118,6 +118,7 @@ impl HttpListener {
         let _ = tokio::time::timeout(endpoint.limits.grace.saturating_add(SHUTDOWN_SLACK), all_done).await;
         if let Some(node) = &endpoint.cluster {
             node.flush().await;
+            node.leave().await;
         }
     }
 

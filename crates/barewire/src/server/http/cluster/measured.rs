@@ -68,6 +68,10 @@ impl ClusterStore for MeasuredStore {
         self.store.receive()
     }
 
+    fn leave(&self) -> ClusterFuture<'_, ()> {
+        self.measure(self.store.leave())
+    }
+
     fn is_away(&self) -> bool {
         self.store.is_away()
     }

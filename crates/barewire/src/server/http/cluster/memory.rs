@@ -38,7 +38,7 @@ struct Inbox {
     arrived: Arc<Notify>,
 }
 
-/// A node of a [`MemoryCluster`]. It is alive until this value is dropped.
+/// A node of a [`MemoryCluster`]. It is alive until it leaves or this value is dropped.
 pub struct MemoryNode {
     shared: Arc<Mutex<SharedMemory>>,
     number: u32,
@@ -193,15 +193,23 @@ impl ClusterStore for MemoryNode {
             loop {
                 let arrived = {
                     let mut shared = self.reach()?;
-                    let inbox = shared.inboxes.entry(self.number).or_default();
-                    if !inbox.messages.is_empty() {
-                        return Ok(inbox.messages.drain(..).collect());
+                    match shared.inboxes.get_mut(&self.number) {
+                        Some(inbox) if !inbox.messages.is_empty() => return Ok(inbox.messages.drain(..).collect()),
+                        Some(inbox) => Some(Arc::clone(&inbox.arrived)),
+                        None => None,
                     }
-                    Arc::clone(&inbox.arrived)
                 };
-                arrived.notified().await;
+                match arrived {
+                    Some(arrived) => arrived.notified().await,
+                    // Nothing is sent to a node that has left.
+                    None => std::future::pending().await,
+                }
             }
         })
+    }
+
+    fn leave(&self) -> ClusterFuture<'_, ()> {
+        self.with(|shared| drop(shared.inboxes.remove(&self.number)))
     }
 }
 

@@ -37,6 +37,7 @@ pub(in super::super) struct ClusterNode {
     away_lines: LogLimit,
     refusal_lines: LogLimit,
     has_started: AtomicBool,
+    has_left: AtomicBool,
     /// Held while copies of sessions are dropped to make room for others.
     pub(super) making_room: tokio::sync::Mutex<()>,
     /// Set when the sealing keys are there, without which no request is served.
@@ -61,6 +62,7 @@ impl ClusterNode {
             away_lines: LogLimit::default(),
             refusal_lines: LogLimit::default(),
             has_started: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
             making_room: tokio::sync::Mutex::default(),
             has_keys: OnceCell::new(),
         })
@@ -129,6 +131,18 @@ impl ClusterNode {
     /// Waits until what this node has to tell others is in the store, but not longer than some seconds.
     pub(in super::super) async fn flush(&self) {
         let _ = self.outbox.flush().await;
+    }
+
+    /// Leaves the cluster, so that the other nodes take over at once what this one did for sessions and tasks.
+    pub(in super::super) async fn leave(&self) {
+        self.has_left.store(true, Ordering::Release);
+        // If the store is away, the lease ends.
+        let _ = self.watch(self.store.leave().await);
+    }
+
+    /// Whether the node has left the cluster, or is about to.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Acquire)
     }
 
     /// Returns a number for a message, which is greater than all before.

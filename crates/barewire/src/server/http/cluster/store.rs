@@ -66,6 +66,13 @@ pub trait ClusterStore: Send + Sync + 'static {
     /// once. If the engine is away, this returns an error after a few seconds. Called by one task only.
     fn receive(&self) -> ClusterFuture<'_, Vec<Bytes>>;
 
+    /// Ends the life of this node: from then on, it is not among the nodes that are alive. What it has sent and written
+    /// stays. Called once, when the server stops; other calls may follow, such as [`Self::receive`]. Without an
+    /// implementation, the node is alive for the others until its lease has ended.
+    fn leave(&self) -> ClusterFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns whether the engine is known to be away, without asking it: for health checks.
     fn is_away(&self) -> bool {
         false

@@ -26,6 +26,10 @@ impl ClusterNode {
         loop {
             let _ = tokio::time::timeout(PASS_TIME, self.tasks.abandoned_notify.notified()).await;
             let Some(endpoint) = endpoint.upgrade() else { return };
+            if self.has_left() {
+                // The other nodes look after its tasks.
+                return;
+            }
             // A server without such tools asks the store nothing.
             if !endpoint.shared.registry.entries().has_tasks {
                 continue;
@@ -87,7 +91,8 @@ impl Keeper<'_> {
             return Ok(());
         }
         let alive = node.read_alive().await?;
-        for dead in known.into_iter().filter(|it| !alive.contains(it)) {
+        // This node runs its tasks, even if the store has forgotten its lease.
+        for dead in known.into_iter().filter(|it| *it != node.number && !alive.contains(it)) {
             for task in node.logged_tasks(dead).await? {
                 self.settle(&task.id, Some(dead)).await?;
             }
