@@ -3,7 +3,7 @@
 //! A new key is announced before it is used, so that every node can open what another one has sealed. An old key is
 //! kept for as long as what it has sealed is valid.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -18,7 +18,7 @@ use crate::server::seal::Sealer;
 
 /// The keys of a cluster, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct KeyRing {
+pub(super) struct KeyRing {
     keys: Vec<RingKey>,
 }
 
@@ -43,6 +43,17 @@ impl RingKey {
 }
 
 impl KeyRing {
+    /// Returns the ring with the keys of another one too.
+    fn with(mut self, other: &Self) -> Self {
+        for key in &other.keys {
+            if !self.keys.contains(key) {
+                self.keys.push(key.clone());
+            }
+        }
+        self.keys.sort_by_key(|key| key.from);
+        self
+    }
+
     /// Returns the ring with the key that is due, if one is, and without keys that are no longer needed.
     fn renewed(&self, now: u64, lifetime: Duration, new_key: [u8; 32]) -> Self {
         let mut ring = self.clone();
@@ -85,7 +96,7 @@ impl ClusterNode {
             let _ = self.load_keys(&endpoint).await;
         }
         loop {
-            tokio::time::sleep(REFRESH_TIME).await;
+            let _ = tokio::time::timeout(REFRESH_TIME, self.keys_due.notified()).await;
             let Some(endpoint) = endpoint.upgrade() else { return };
             // If the store is away, the keys that are known are used, and the next attempt is a minute later.
             let _ = self.update_keys(&endpoint).await;
@@ -113,9 +124,11 @@ impl ClusterNode {
                 Some(Record { version, value }) => (Some(*version), serde_json::from_slice(value).unwrap_or_default()),
                 None => (None, KeyRing::default()),
             };
-            let renewed = ring.renewed(now(), lifetime, random_key()?);
+            // If the store has lost its data, what was sealed before can still be opened.
+            let known = self.known_keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let renewed = ring.clone().with(&known).renewed(now(), lifetime, random_key()?);
             if renewed == ring {
-                return Ok(ring);
+                return Ok(self.know(ring));
             }
             let value: Bytes = serde_json::to_vec(&renewed).expect("text is JSON").into();
             let written = match version {
@@ -124,10 +137,15 @@ impl ClusterNode {
             };
             // If another node was faster, its keys are read.
             if self.watch(written)?.is_some() {
-                return Ok(renewed);
+                return Ok(self.know(renewed));
             }
         }
         Err(StoreError::Away("the sealing keys change all the time".to_owned()))
+    }
+
+    fn know(&self, ring: KeyRing) -> KeyRing {
+        self.known_keys.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&ring);
+        ring
     }
 }
 
@@ -160,7 +178,32 @@ const MAX_ATTEMPTS: usize = 20;
 
 #[cfg(test)]
 mod tests {
+    use super::super::MemoryCluster;
+    use super::super::store::ClusterStore;
     use super::*;
+
+    #[tokio::test]
+    async fn keys_that_the_store_has_lost_are_written_again() {
+        let lifetime = Duration::from_secs(60 * 60);
+        let cluster = MemoryCluster::default();
+        let (one, other) = (ClusterNode::new(Arc::new(cluster.join())), ClusterNode::new(Arc::new(cluster.join())));
+        let before = one.renewed_ring(lifetime).await.expect("it is there");
+        assert_eq!(other.renewed_ring(lifetime).await.as_ref(), Ok(&before));
+        let store = cluster.join();
+        assert_eq!(store.remove(NAME).await, Ok(true));
+        assert_eq!(one.renewed_ring(lifetime).await.as_ref(), Ok(&before));
+        assert_eq!(other.renewed_ring(lifetime).await.as_ref(), Ok(&before));
+        // A node that knows no key is the first to look.
+        assert_eq!(store.remove(NAME).await, Ok(true));
+        let newcomer = ClusterNode::new(Arc::new(cluster.join()));
+        let new = newcomer.renewed_ring(lifetime).await.expect("it is there");
+        assert_ne!(new, before);
+        let all = one.renewed_ring(lifetime).await.expect("it is there");
+        assert!(before.keys.iter().chain(&new.keys).all(|key| all.keys.contains(key)), "{all:?}");
+        for node in [&one, &other, &newcomer] {
+            assert_eq!(node.renewed_ring(lifetime).await.as_ref(), Ok(&all), "all agree");
+        }
+    }
 
     #[test]
     fn a_key_is_announced_before_it_seals_and_kept_after() {

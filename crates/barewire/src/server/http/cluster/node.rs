@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use barewire_proto::http::{Rejection, RejectionRule};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use super::follow::Follows;
+use super::keys::KeyRing;
 use super::message::NodeMessage;
 use super::numbers::{ArrivedNumbers, Numbers};
 use super::outbox::Outbox;
@@ -38,6 +39,10 @@ pub(in super::super) struct ClusterNode {
     refusal_lines: LogLimit,
     has_started: AtomicBool,
     has_left: AtomicBool,
+    /// Notified when the sealing keys are to be read again.
+    pub(super) keys_due: Notify,
+    /// The sealing keys, as they were read last.
+    pub(super) known_keys: Mutex<KeyRing>,
     /// Held while copies of sessions are dropped to make room for others.
     pub(super) making_room: tokio::sync::Mutex<()>,
     /// Set when the sealing keys are there, without which no request is served.
@@ -63,6 +68,8 @@ impl ClusterNode {
             refusal_lines: LogLimit::default(),
             has_started: AtomicBool::new(false),
             has_left: AtomicBool::new(false),
+            keys_due: Notify::default(),
+            known_keys: Mutex::default(),
             making_room: tokio::sync::Mutex::default(),
             has_keys: OnceCell::new(),
         })
@@ -113,8 +120,9 @@ impl ClusterNode {
                 Ok(messages) => {
                     let Some(endpoint) = endpoint.upgrade() else { return };
                     if std::mem::take(&mut was_away) {
-                        // A store that was restarted may have lost messages.
+                        // A store that was restarted may have lost messages, and the keys.
                         self.follows.cut_off(None);
+                        self.keys_due.notify_one();
                     }
                     for (message, body) in messages.iter().filter_map(NodeMessage::read) {
                         self.handle(&endpoint, message, body);
