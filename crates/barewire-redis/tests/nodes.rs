@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use barewire::Server;
-use barewire::server::http::cluster::{ClusterStore, MAX_NODE, NODE_LEASE};
+use barewire::server::http::cluster::{ClusterStore, MAX_NODE, NODE_LEASE, check_death};
 use barewire_redis::Redis;
 use bytes::Bytes;
 
@@ -55,9 +55,9 @@ async fn a_node_that_dies_is_gone_after_its_lease() {
     // Longer than a lease: both are renewed.
     tokio::time::sleep(NODE_LEASE + Duration::from_secs(1)).await;
     eventually("a node that is alive renews its lease", async || one.nodes().await.unwrap().contains(&number)).await;
-    other.kill();
     let killed = Instant::now();
-    eventually("the node is gone", async || one.nodes().await == Ok(vec![one.node()])).await;
+    check_death(&one, number, || other.kill()).await;
+    assert_eq!(one.nodes().await, Ok(vec![one.node()]));
     assert!(killed.elapsed() >= NODE_LEASE / 4, "not gone before: {:?}", killed.elapsed());
     // The key outlives the lease by a day.
     let left = server.command(&["PTTL", &format!("barewire:{{nodes}}:lease:{number}")]);

@@ -6,8 +6,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
-use super::store::{ClusterStore, LogEntry, MAX_NODE, Record};
+use super::store::{ClusterStore, LogEntry, MAX_NODE, NODE_LEASE, Record};
 
 /// Tests an implementation of [`ClusterStore`] against everything that the trait promises. `join` adds a node to the
 /// same cluster; the cluster need not be empty. Takes a few seconds, because it waits for records to expire.
@@ -25,6 +26,31 @@ pub async fn check_store<S: ClusterStore, F: Future<Output = S>>(join: impl Fn()
     test.expiry().await;
     test.logs().await;
     test.messages().await;
+    test.leaving(join().await).await;
+    assert!(!one.is_away() && !other.is_away(), "an engine that answers is not away");
+}
+
+/// Tests that a store notices the death of a node, which [`check_store`] cannot cause. `kill` ends the process of the
+/// node that has the number `victim`, or its connection to the engine, without a word to the engine.
+///
+/// # Panics
+/// If the store breaks a promise, with the promise in the message.
+pub async fn check_death<S: ClusterStore>(survivor: &S, victim: u32, kill: impl FnOnce()) {
+    let alive = survivor.nodes().await.expect("nodes");
+    assert!(alive.contains(&victim), "a node that is alive is among the nodes: {victim} in {alive:?}");
+    kill();
+    let killed = Instant::now();
+    loop {
+        let alive = survivor.nodes().await.expect("nodes");
+        assert!(alive.contains(&survivor.node()), "a node does not die with another one: {alive:?}");
+        if !alive.contains(&victim) {
+            break;
+        }
+        assert!(killed.elapsed() < NODE_LEASE + DEATH_SLACK, "a node that is killed is not alive for long: {alive:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let sent = survivor.send(victim, Bytes::from_static(b"to a dead node")).await;
+    sent.expect("a message to a node that is dead is no error");
 }
 
 struct Test<'a, S> {
@@ -182,6 +208,23 @@ impl<S: ClusterStore> Test<'_, S> {
         assert_eq!(receive(one).await, [Bytes::from_static(b"self")], "a node can send to itself");
     }
 
+    async fn leaving(&self, leaving: S) {
+        let (number, name, log) = (leaving.node(), self.name("outlives"), self.name("outlives-log"));
+        leaving.create(&name, Bytes::from_static(b"x"), RECORD_LIFETIME).await.expect("create").expect("it is new");
+        leaving.append(vec![self.entry(&log, "x", 10, RECORD_LIFETIME)]).await.expect("append");
+        leaving.send(self.one.node(), Bytes::from_static(b"the last one")).await.expect("send");
+        leaving.leave().await.expect("leave");
+        let nodes = self.one.nodes().await.expect("nodes");
+        assert!(!nodes.contains(&number), "a node that has left is gone at once: {number} in {nodes:?}");
+        assert!(nodes.contains(&self.other.node()), "a node does not leave with another one: {nodes:?}");
+        assert_eq!(receive(self.one).await, [Bytes::from_static(b"the last one")], "what it has sent arrives");
+        assert!(self.other.read(&name, None).await.expect("read").is_some(), "a record outlives its node");
+        assert_eq!(self.other.log(&log).await.expect("log").len(), 1, "a log outlives its node");
+        self.one.send(number, Bytes::from_static(b"too late")).await.expect("a message to a node that has left");
+        self.one.remove(&name).await.expect("remove");
+        self.one.remove(&log).await.expect("remove");
+    }
+
     fn entry(&self, name: &str, entry: impl ToString, keep: usize, lifetime: Duration) -> LogEntry {
         LogEntry { name: name.to_owned(), entry: entry.to_string().into(), keep, lifetime }
     }
@@ -216,6 +259,9 @@ async fn receive(store: &impl ClusterStore) -> Vec<Bytes> {
     received.expect("a message that was sent arrives").expect("receive")
 }
 
+/// How much longer than its lease a killed node may seem alive: this is about a store that never notices.
+const DEATH_SLACK: Duration = Duration::from_secs(60);
+
 const RECORD_LIFETIME: Duration = Duration::from_secs(60);
 const SHORT_LIFETIME: Duration = Duration::from_millis(1500);
 
@@ -228,5 +274,7 @@ mod tests {
     async fn memory_is_a_store() {
         let cluster = MemoryCluster::default();
         check_store(|| std::future::ready(cluster.join())).await;
+        let (survivor, victim) = (cluster.join(), cluster.join());
+        check_death(&survivor, victim.node(), || cluster.cut_off(victim.node(), true)).await;
     }
 }

@@ -32,7 +32,7 @@ mod store;
 mod tasks;
 mod write;
 
-pub use check_store::check_store;
+pub use check_store::{check_death, check_store};
 pub(super) use follow::{OpenedStream, RemoteStream};
 pub(super) use link::SessionLink;
 pub(super) use log::ClusterEvents;
