@@ -30,10 +30,9 @@ pub(super) fn probes(harness: &Harness, era: Era) -> Vec<Probe<'_>> {
         return Vec::new();
     }
     let mut probes = Vec::new();
-    let mut broken =
-        vec![Step::new(&[&PARSE_ERROR_RECOVERY, &PARSE_ERROR_ANSWER], "a line that is not JSON", Input::Broken)];
-    // These probes are about lines, which HTTP does not have.
+    // These probes are about lines, which HTTP does not have. There, `BrokenMessage` sends what is not JSON.
     if !harness.is_http() {
+        let mut broken = vec![Step::new(OF_BROKEN, BROKEN, Input::Broken)];
         let malformed = MALFORMED_MESSAGES.iter();
         broken
             .extend(malformed.map(|it| Step::new(&[&ENVELOPE_VALIDATION], "malformed messages", Input::Malformed(it))));
@@ -48,8 +47,6 @@ pub(super) fn probes(harness: &Harness, era: Era) -> Vec<Probe<'_>> {
         ];
         probes.push(harness.side(run(harness, era, broken)));
         probes.push(harness.side(run(harness, era, lines)));
-    } else {
-        probes.push(harness.side(run(harness, era, broken)));
     }
     for (check, subject) in [
         (&LARGE_MESSAGE, "a large message"),
@@ -146,23 +143,72 @@ async fn run(harness: &Harness, era: Era, steps: Vec<Step>) -> Result<(), Error>
 async fn broken_json(harness: &Harness, connection: &mut ServerConnection) -> bool {
     connection.error_without_id = None;
     connection.send(&[BROKEN_JSON, b"\n"].concat()).await;
-    if harness.is_http() {
-        // HTTP exchanges run in parallel, so the next request could overtake the broken line.
-        connection.drain_for(harness.patience).await;
-    }
     let sent = connection.last_sent();
-    let works = connection.still_answers().await;
-    connection.wait_until_quiet().await;
-    if works && connection.error_without_id.is_none() {
+    if !survives_broken(harness, connection, sent.as_ref()).await {
+        return false;
+    }
+    if connection.error_without_id.is_none() {
         // Responses may arrive in any order, so the error may still follow.
         connection.drain_for(REORDERING_TIME).await;
     }
+    judge_broken(harness, connection, sent);
+    true
+}
+
+/// What is not JSON, sent over HTTP. The server has answered another request since, so other probes may run.
+pub(super) struct BrokenMessage {
+    connection: ServerConnection,
+    sent: Option<Excerpt>,
+}
+
+impl BrokenMessage {
+    /// Sends the message, and another request after it; `None` if nothing is left to judge.
+    pub(super) async fn send(harness: &Harness, era: Era) -> Result<Option<Self>, Error> {
+        if !harness.may_be_hostile() || !harness.wants(OF_BROKEN) {
+            return Ok(None);
+        }
+        let _subject = harness.progress(BROKEN);
+        let Some(mut connection) = harness.connect(era, true).await? else {
+            harness.not_restarted(OF_BROKEN);
+            return Ok(None);
+        };
+        connection.error_without_id = None;
+        connection.send(BROKEN_JSON).await;
+        let sent = connection.last_sent();
+        // HTTP exchanges run in parallel, so the next request could overtake the broken message.
+        connection.drain_for(REORDERING_TIME).await;
+        if !survives_broken(harness, &mut connection, sent.as_ref()).await {
+            harness.close(connection).await;
+            return Ok(None);
+        }
+        Ok(Some(Self { connection, sent }))
+    }
+
+    /// Waits for the response, and judges it.
+    pub(super) async fn finish(self, harness: &Harness) {
+        let _subject = harness.progress(BROKEN);
+        let Self { mut connection, sent } = self;
+        if connection.error_without_id.is_none() {
+            connection.drain_for(harness.patience).await;
+        }
+        judge_broken(harness, &connection, sent);
+        harness.close(connection).await;
+    }
+}
+
+/// Whether the server still answers after what is not JSON.
+async fn survives_broken(harness: &Harness, connection: &mut ServerConnection, sent: Option<&Excerpt>) -> bool {
+    let works = connection.still_answers().await;
+    connection.wait_until_quiet().await;
     harness.recording.ledger().inspected(&PARSE_ERROR_RECOVERY);
     if !works {
         let why = why_unresponsive(connection);
-        harness.fail_missing(&PARSE_ERROR_RECOVERY, connection, sent, why);
-        return false;
+        harness.fail_missing(&PARSE_ERROR_RECOVERY, connection, sent.cloned(), why);
     }
+    works
+}
+
+fn judge_broken(harness: &Harness, connection: &ServerConnection, sent: Option<Excerpt>) {
     harness.recording.ledger().inspected(&PARSE_ERROR_ANSWER);
     match &connection.error_without_id {
         None => {
@@ -175,7 +221,6 @@ async fn broken_json(harness: &Harness, connection: &mut ServerConnection) -> bo
             fail_answer(harness, &PARSE_ERROR_ANSWER, frame, sent, detail);
         }
     }
-    true
 }
 
 /// Sends a malformed message, given by its name, its members, and the error codes that are right for it.
@@ -478,6 +523,9 @@ const MALFORMED_MESSAGES: &[MalformedMessage] = &[
     ),
     MalformedMessage("a message with neither method nor result", r#""jsonrpc":"2.0""#, &[-32600]),
 ];
+/// The checks of what is not JSON, and its name in the progress.
+const OF_BROKEN: &[&Check] = &[&PARSE_ERROR_RECOVERY, &PARSE_ERROR_ANSWER];
+const BROKEN: &str = "a line that is not JSON";
 /// The start of a request, which is not valid JSON.
 const BROKEN_JSON: &[u8] = br#"{"jsonrpc":"2.0","id":991,"method":"#;
 /// The pause between two parts of a message, so that the server reads them separately.

@@ -49,6 +49,7 @@ use crate::{Advice, Error};
 use connection::ServerConnection;
 use eras::{FirstConnections, FirstModern};
 use harness::{Harness, Probe};
+use hostile::BrokenMessage;
 
 pub(super) use authorization::altered_tokens;
 pub(super) use pins::PinSettings;
@@ -124,7 +125,7 @@ pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, Se
 async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     let summary = RefCell::new(ServerSummary::default());
     let first = eras::find(&harness, &summary).await?;
-    let main = check_eras(&harness, first, &summary).await?;
+    let (main, broken) = check_eras(&harness, first, &summary).await?;
     let mut summary = summary.into_inner();
     let http = match &harness.target {
         LiveTarget::Url { http, is_loopback, .. } => Some((http.clone(), *is_loopback)),
@@ -132,8 +133,20 @@ async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     };
     let place = match http {
         Some((http, is_loopback)) => {
-            http_probes::run(&harness, &http, is_loopback, &summary).await?;
-            authorization::run(&harness, &http, &summary).await;
+            let mut probes: Vec<Probe<'_>> = vec![
+                Box::pin(http_probes::run(&harness, &http, is_loopback, &summary)),
+                Box::pin(async {
+                    authorization::run(&harness, &http, &summary).await;
+                    Ok(())
+                }),
+            ];
+            if let Some(broken) = broken {
+                probes.push(Box::pin(async {
+                    broken.finish(&harness).await;
+                    Ok(())
+                }));
+            }
+            harness.run_all(probes).await?;
             summary.starts = http.exchanges();
             CheckPlace::Http
         }
@@ -146,12 +159,13 @@ async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     finish(harness, summary, main, place)
 }
 
-/// Runs the probes of every era, and returns the era of the hostile probes; `None` if the server answers nothing.
+/// Runs the probes of every era, and returns the era of the hostile probes; `None` if the server answers nothing. Over
+/// HTTP, also returns a broken message whose response is still to be waited for.
 async fn check_eras(
     harness: &Harness,
     first: FirstConnections,
     summary: &RefCell<ServerSummary>,
-) -> Result<Option<Era>, Error> {
+) -> Result<(Option<Era>, Option<BrokenMessage>), Error> {
     let FirstConnections { mut legacy, modern } = first;
     harness.has_handshake.set(legacy.is_some());
     summary.borrow_mut().answers = legacy.is_some() || matches!(modern, Some(FirstModern::Spoken(..)));
@@ -201,7 +215,7 @@ async fn check_eras(
     }
     let Some(era) = main else {
         harness.run_all(probes).await?;
-        return Ok(None);
+        return Ok((None, None));
     };
     if harness.is_http() {
         // All probes share one process, so the reaction to hostile input must not reach another probe.
@@ -209,7 +223,7 @@ async fn check_eras(
         for probe in hostile::probes(harness, era) {
             probe.await?;
         }
-        return Ok(main);
+        return Ok((main, BrokenMessage::send(harness, era).await?));
     }
     let hostile = hostile::probes(harness, era);
     if harness.is_sequential.get() {
@@ -219,7 +233,7 @@ async fn check_eras(
         probes.splice(0..0, hostile);
     }
     harness.run_all(probes).await?;
-    Ok(main)
+    Ok((main, None))
 }
 
 /// Opens a second session, and lets the probes run one after the other if the server has only one at a time.
