@@ -349,6 +349,10 @@ impl Server {
         let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
             return self.accepted();
         };
+        if self.has("needs-params") && method == "tools/list" && message.get("params").is_none() {
+            let missing = Err((-32603, "Cannot read properties of undefined".to_owned(), None));
+            return self.respond(200, &message["id"], missing);
+        }
         let outcome = message::serve(&|fault| self.has(fault), method, &message["params"], Era::Legacy);
         self.respond(200, &message["id"], outcome)
     }
@@ -373,6 +377,9 @@ impl Server {
         let requested = message["params"]["protocolVersion"].as_str().unwrap_or_default();
         let known = message::REVISIONS.iter().find(|it| **it == requested);
         let agreed = known.copied().unwrap_or("2025-11-25");
+        if self.has("refuses-a-client-title") && message["params"]["clientInfo"].get("title").is_some() {
+            return self.respond(200, &message["id"], Err((-32602, "unrecognized keys".to_owned(), None)));
+        }
         let session = self.session(agreed);
         let version = if self.has("echoes-version") { requested } else { agreed };
         let result = json!({

@@ -75,6 +75,11 @@ impl Server {
         if self.state != HandshakeState::Fresh && !self.has("initializes-twice") {
             return error(-32600, "initialize was answered before");
         }
+        if self.has("refuses-a-client-title") && params["clientInfo"].get("title").is_some()
+            || self.has("refuses-experimental") && params["capabilities"].get("experimental").is_some()
+        {
+            return error(-32602, "unrecognized keys");
+        }
         let requested = params["protocolVersion"].as_str().unwrap_or_default();
         let known = REVISIONS.iter().find(|known| **known == requested);
         let revision = known.copied().unwrap_or("2025-11-25");

@@ -170,6 +170,7 @@ impl Server {
         }
         let is_lenient = self.has("serves-without-jsonrpc") && message.get("jsonrpc").is_none();
         let method = message.get("method").and_then(Value::as_str);
+        let has_params = message.get("params").is_some();
         let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
         let is_whole = message["jsonrpc"] == json!("2.0") || is_lenient;
         let (true, Some(method), true) = (is_whole, method, params.is_object()) else {
@@ -177,6 +178,9 @@ impl Server {
             return Some(self.response(id.unwrap_or(&Value::Null), error(code, "Invalid Request")));
         };
         let is_mistaken = self.has("takes-requests-for-notifications") && method.starts_with("notifications/");
+        if !has_params && method == "notifications/initialized" && self.has("initialized-needs-params") {
+            exit(1);
+        }
         if message.get("id").is_none() || is_mistaken {
             self.notification(method, &params);
             return None;
@@ -184,6 +188,14 @@ impl Server {
         let Some(id) = id else {
             return Some(self.response(&Value::Null, error(-32600, "Invalid Request")));
         };
+        if !has_params && method.ends_with("/list") {
+            if self.has("dies-without-params") {
+                exit(1);
+            }
+            if self.has("needs-params") {
+                return Some(self.response(id, error(-32603, "Cannot read properties of undefined")));
+            }
+        }
         match self.request(id, method, &params) {
             Reply::Now(outcome) => self.faulty_response(id, method, outcome),
             Reply::Later => None,

@@ -1,7 +1,7 @@
 //! Checks of the start of a connection: the first response, the handshake, the version.
 
 use super::Bound::{Both, Client, Sender, Server};
-use super::Document::Page;
+use super::Document::{Page, Schema};
 use super::Reference::Mcp;
 use super::rule::{must, ours, should, states, written};
 use super::{
@@ -14,6 +14,7 @@ pub(super) const FIRST: &[&Check] = &[&EARLY_EXIT, &MUTE_SERVER, &HANDSHAKE];
 
 pub(super) const CHECKS: &[&Check] = &[
     &RESULT_SHAPE,
+    &INITIALIZE_MEMBERS,
     &LIFECYCLE_GATE,
     &CALL_BEFORE_INITIALIZED,
     &VERSION_NEGOTIATION,
@@ -116,6 +117,41 @@ pub(crate) static HANDSHAKE: Check = Check {
     example: r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"mine","version":"1.0.0"}}"#,
     see: &["mute-server", "version-negotiation", "early-exit"],
     needs: &["early-exit", "mute-server"],
+    ..LEGACY_ONLY
+};
+
+pub(crate) static INITIALIZE_MEMBERS: Check = Check {
+    id: "initialize-members",
+    title: "initialize is accepted with members that the server does not know",
+    why: "Hosts send a title, experimental features and capabilities of later revisions. A server that accepts only \
+          the members that it knows refuses every such host, and new ones with each revision.",
+    severity: Severity::High,
+    rationale: "hosts that send more than the server knows cannot connect",
+    looks_at: "the response to initialize with clientInfo.title, an experimental capability, and a capability that no \
+               revision has; twice if it is not a result",
+    pass: "one of the responses is a result",
+    fail: "there is no result, although initialize without these members gets one",
+    sentence: "initialize is refused because of members that a client may send",
+    level: Level::Stated,
+    rules: &[&written(
+        Server,
+        &[states(LEGACY, Schema, "ClientCapabilities", "any client can define its own, additional capabilities")],
+    )],
+    hosts: &[
+        host(
+            "VS Code",
+            "cannot connect: it sends capabilities.elicitation.form",
+            "https://github.com/modelcontextprotocol/java-sdk/issues/724",
+        ),
+        host(
+            "Cursor",
+            "cannot connect: it sends capabilities.tools",
+            "https://github.com/modelcontextprotocol/java-sdk/issues/30",
+        ),
+    ],
+    remedy: "Ignore members that you do not know, in clientInfo, in capabilities and in the params.",
+    example: "new ObjectMapper().configure(FAIL_ON_UNKNOWN_PROPERTIES, false)",
+    see: &["handshake", "version-negotiation", "omitted-params"],
     ..LEGACY_ONLY
 };
 

@@ -11,6 +11,7 @@ use super::{
 
 pub(super) const CHECKS: &[&Check] = &[
     &PING,
+    &OMITTED_PARAMS,
     &EMPTY_RESULTS,
     &UNKNOWN_METHOD,
     &INVALID_PARAMS,
@@ -58,6 +59,37 @@ pub(crate) static PING: Check = Check {
     example: r#"{"jsonrpc":"2.0","id":"123","result":{}}"#,
     see: &["concurrency", "unknown-method"],
     places: LIVE_AND_HOST,
+    ..LIVE
+};
+
+pub(crate) static OMITTED_PARAMS: Check = Check {
+    id: "omitted-params",
+    title: "Messages that need no params are served without them",
+    why: "The clients of the official SDKs omit params where they have nothing to say: in notifications/initialized, \
+          ping and requests for lists. A server that reads params without looking whether it is there fails.",
+    severity: Severity::High,
+    rationale: "hosts that omit the member get no list, or no connection",
+    looks_at: "notifications/initialized, ping and the requests for the lists that the server declares, all without \
+               the member params; what fails is repeated, and compared with the same message with empty params",
+    pass: "each request gets a result",
+    fail: "a request without params, or each request after notifications/initialized without params, gets no result, \
+           although it gets one with empty params",
+    skip: "the server has no handshake; in 2026-07-28, every request has params",
+    sentence: "a message without params is not served like one with empty params",
+    revisions: LEGACY,
+    level: Level::Stated,
+    rules: &[&written(Server, &[states(LEGACY, JsonRpc, "4 Request object", "This member MAY be omitted")])],
+    hosts: &[
+        host(
+            "the Inspector",
+            "cannot complete the handshake",
+            "https://github.com/modelcontextprotocol/rust-sdk/issues/703",
+        ),
+        host("Zed", "got no tools, so that it now sends {}", "https://github.com/zed-industries/zed/pull/20387"),
+    ],
+    remedy: "Take an empty object if params is missing, before you read anything from it.",
+    example: "const cursor = request.params?.cursor",
+    see: &["initialize-members", "optional-arguments", "ping"],
     ..LIVE
 };
 

@@ -13,16 +13,19 @@ use super::harness::{Harness, Probe, initialize};
 use super::outcome::{RequestOutcome, is_response_to};
 use super::recording::LocatedFrame;
 use crate::check::catalogue::envelope::BATCH_POLICY;
-use crate::check::catalogue::lifecycle::{HANDSHAKE, LIFECYCLE_GATE, SECOND_INITIALIZE, VERSION_NEGOTIATION};
-use crate::check::catalogue::methods::PING;
+use crate::check::catalogue::lifecycle::{
+    HANDSHAKE, INITIALIZE_MEMBERS, LIFECYCLE_GATE, SECOND_INITIALIZE, VERSION_NEGOTIATION,
+};
+use crate::check::catalogue::methods::{OMITTED_PARAMS, PING};
 use crate::check::excerpt::Fault;
 use crate::check::finding::Location;
 use crate::text::shown;
 use crate::{Advice, Error};
 
 pub(super) fn skip(harness: &Harness) {
-    let checks = [&HANDSHAKE, &LIFECYCLE_GATE, &SECOND_INITIALIZE, &VERSION_NEGOTIATION, &PING];
+    let checks = [&HANDSHAKE, &INITIALIZE_MEMBERS, &LIFECYCLE_GATE, &SECOND_INITIALIZE, &VERSION_NEGOTIATION];
     harness.skip_all(&checks, "the server has no handshake");
+    harness.skip_all(&[&OMITTED_PARAMS, &PING], "the server has no handshake");
 }
 
 pub(super) fn probes<'a>(harness: &'a Harness, summary: &'a RefCell<ServerSummary>) -> impl Iterator<Item = Probe<'a>> {

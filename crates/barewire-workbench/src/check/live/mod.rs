@@ -4,6 +4,7 @@
 mod authorization;
 mod calls;
 mod capabilities;
+mod client_forms;
 mod connection;
 mod contents;
 mod ending;
@@ -180,8 +181,10 @@ async fn check_eras(
                 main = Some(Era::Legacy);
                 // The first connection is closed before another one is opened, if there can be only one at a time.
                 let misuse = misuse::probes(harness, &probe);
+                let forms = client_forms::probe(harness, probe.facts.clone());
                 probes.push(Box::pin(probe.run()));
                 probes.extend(handshake::probes(harness, summary));
+                probes.push(harness.side(forms));
                 probes.extend(misuse);
             }
         }

@@ -287,6 +287,16 @@ impl ServerConnection {
         self.send_json(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
+    /// Sends a request without the member `params`, and waits for its response; for a probe that reports a missing
+    /// response itself.
+    pub(super) async fn bare_request(&mut self, method: &str) -> RequestOutcome {
+        let id = self.next_id();
+        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method})).await;
+        let id = id.to_string();
+        self.claim(&id);
+        self.wait_for_response(&id).await
+    }
+
     /// Returns the time, as frames have it.
     pub(super) fn now(&self) -> Duration {
         self.recording.clock().now()
