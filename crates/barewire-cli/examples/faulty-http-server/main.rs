@@ -56,6 +56,9 @@ const FAULTS: &[(&str, &str)] = &[
     ("breaks-in-a-call", "http-status"),
     ("ends-a-list-without-it", "http-status"),
     ("says-nothing", "mute-server"),
+    ("hangs-in-a-tool", "unanswered-request"),
+    ("needs-params", "omitted-params"),
+    ("refuses-a-client-title", "initialize-members"),
     ("stumbles-over-junk", "parse-error-recovery"),
     ("wrong-code-for-method", "unknown-method"),
     ("no-result-type", "result-type"),
@@ -173,7 +176,12 @@ impl Server {
             let message: Option<Value> = serde_json::from_slice(&request.body).ok();
             message.is_some_and(|it| it.get("method").is_some() && it.get("id").is_none())
         };
+        let is_echo = || {
+            let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            message["method"] == json!("tools/call") && message["params"]["name"] == json!("echo")
+        };
         if self.has("says-nothing")
+            || self.has("hangs-in-a-tool") && is_echo()
             || self.has("hangs-on-get") && request.verb == "GET"
             || self.has("hangs-on-notifications") && is_notification()
         {

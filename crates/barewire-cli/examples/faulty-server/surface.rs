@@ -58,6 +58,9 @@ impl Server {
                 let templates = vec![json!({"uriTemplate": "fixture://about/{part}", "name": "part"}); count];
                 self.page(params, json!({"resourceTemplates": templates}))
             }
+            "resources/read" if params["uri"] == json!("fixture://about") && self.has("ignores-a-resource") => {
+                return Reply::Later;
+            }
             "resources/read" if params["uri"] == json!("fixture://about") && self.has("read-without-contents") => {
                 Ok(json!({"text": "a fixture"}))
             }
@@ -87,6 +90,7 @@ impl Server {
                 }
                 self.page(params, json!({"prompts": prompts}))
             }
+            "prompts/get" if params["name"] == json!("greet") && self.has("ignores-a-prompt") => return Reply::Later,
             "prompts/get" if params["name"] == json!("greet") && self.has("prompt-as-text") => {
                 Ok(json!({"messages": [{"role": "user", "content": "Hello"}]}))
             }
@@ -172,6 +176,8 @@ impl Server {
     fn call(&mut self, request: &ServerRequest<'_>) -> Reply {
         let arguments = &request.params["arguments"];
         match request.params["name"].as_str() {
+            Some("echo") if self.has("ignores-a-tool") => Reply::Later,
+            Some("echo" | "count" | "slow") if self.has("ignores-all-tools") => Reply::Later,
             Some("echo") => {
                 self.slowness.block();
                 Reply::Now(self.echo(request, arguments))
@@ -235,6 +241,11 @@ impl Server {
             return Ok(error_result("arguments: expected object, received undefined"));
         }
         if let Some(token) = request.params["_meta"].get("progressToken") {
+            let token = match token {
+                Value::Number(number) if self.has("tokens-as-strings") => &json!(number.to_string()),
+                Value::String(_) if self.has("tokens-as-numbers") => &json!(0),
+                token => token,
+            };
             report(token, 1);
             report(token, if self.has("progress-goes-back") { 1 } else { 2 });
         }

@@ -41,6 +41,8 @@ struct CheckRecord {
     has_more_kinds: bool,
     skips: Vec<SkipReason>,
     incomplete: Option<Reason>,
+    /// The reason why the check has not passed although nothing was found.
+    doubt: Option<Reason>,
     /// The ids of other checks that have reported violations of this check.
     reported_under: Vec<&'static str>,
     measure: Option<Value>,
@@ -240,6 +242,11 @@ impl Ledger {
         self.record(check).incomplete.get_or_insert(why.into());
     }
 
+    /// Notes that something was seen which may be a violation, so that without a finding the check has not passed.
+    pub(crate) fn doubt(&mut self, check: &'static Check, why: impl Into<Reason>) {
+        self.record(check).doubt.get_or_insert(why.into());
+    }
+
     /// Notes that `other` reports a violation of `check`.
     pub(crate) fn report_under(&mut self, check: &'static Check, other: &'static Check) {
         let record = self.record(check);
@@ -325,6 +332,9 @@ impl CheckRecord {
         }
         if !self.reported_under.is_empty() {
             return Status::Skip(SkipReason::ReportedUnder(self.reported_under));
+        }
+        if let Some(why) = self.doubt {
+            return Status::Skip(SkipReason::Nothing(why));
         }
         if self.inspections > 0 {
             return Status::Pass { inspections: self.inspections };

@@ -182,10 +182,14 @@ pub(crate) static UNANSWERED_REQUEST: Check = Check {
     severity: Severity::High,
     rationale: "the sender waits until its time limit, or forever",
     looks_at: "requests that have no response at the end of the connection or, in a live run, at the end of their time \
-               limit. Cancelled requests and subscriptions/listen need no response",
+               limit. Cancelled requests and subscriptions/listen need no response. In a live run, tools, resources \
+               and prompts have ten seconds",
     pass: "every request has a response",
-    fail: "a request has no response, although its connection stayed open",
-    skip: "no request was seen",
+    fail: "a request has no response, although its connection stayed open. In a live run, a call of a tool counts only \
+           if there is no progress, other requests are answered, and the tool is not only slow: it is silent without \
+           its required arguments too, no other tool answers either, it answered quickly with another text, or \
+           another call was cancelled",
+    skip: "no request was seen, or the only unanswered one may be slow",
     sentence: "a request is never answered",
     rules: &[&written(Receiver, &[must(ALL, JsonRpc, "5 Response object", "the Server MUST reply with a Response")])],
     hosts: &[host(

@@ -8,7 +8,7 @@ use barewire_proto::json::Kind;
 use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
-use super::connection::ServerConnection;
+use super::connection::{ServerConnection, TokenKind};
 use super::harness::initialize;
 use super::ordinary::ServerProbe;
 use super::outcome::{RequestOutcome, ResultResponse};
@@ -26,7 +26,7 @@ pub(super) struct AllowedCall {
     pub(super) name: String,
     /// The arguments as JSON text, because a tree of their values takes more memory.
     arguments: String,
-    has_required: bool,
+    pub(super) has_required: bool,
     /// Whether the tool may be called repeatedly, with any arguments, and not only once, with `arguments`.
     pub(super) is_unlimited: bool,
 }
@@ -37,6 +37,8 @@ pub(super) struct CalledTools {
     /// All permitted calls; empty if no time is left for further ones.
     pub(super) allowed: Vec<Rc<AllowedCall>>,
     pub(super) ended: CallDurations,
+    /// A call that reported progress, gave a result soon and may be repeated.
+    pub(super) reporting: Option<Rc<AllowedCall>>,
     /// The calls that take long, each on a connection of its own.
     pub(super) running: Vec<(RunningCall, ServerConnection)>,
 }
@@ -73,11 +75,11 @@ impl AllowedCall {
         format!("the tool {}", shown(self.name.as_bytes(), 40))
     }
 
-    pub(super) async fn send(&self, connection: &mut ServerConnection, with_token: bool) -> String {
+    pub(super) async fn send(&self, connection: &mut ServerConnection, token: Option<TokenKind>) -> String {
         let arguments: Value = serde_json::from_str(&self.arguments).unwrap_or_default();
         let mut params = json!({"name": self.name, "arguments": arguments});
-        if with_token {
-            params["_meta"] = json!({"progressToken": connection.next_token()});
+        if let Some(kind) = token {
+            params["_meta"] = json!({"progressToken": connection.next_token(kind)});
         }
         connection.send_request("tools/call", params).await
     }
@@ -127,7 +129,8 @@ impl ServerProbe<'_> {
             let _subject = self.harness.progress(&call.subject());
             self.reconnect_if_closed().await?;
             let was_whole = patience.is_whole();
-            let running = RunningCall::start(call, &mut self.connection).await;
+            let mut silent = None;
+            let running = RunningCall::start(call, &mut self.connection, TokenKind::Number).await;
             let outcome = match self.early_outcome(&running, &patience).await {
                 Some(outcome) => {
                     may_be_busy |= matches!(outcome, RequestOutcome::NoResponse(_));
@@ -140,13 +143,18 @@ impl ServerProbe<'_> {
                         called.running.push((running, connection));
                         continue;
                     }
-                    self.late_outcome(&running, &mut patience).await?
+                    let (outcome, known) = self.late_outcome(&running, &mut patience).await?;
+                    silent = known;
+                    outcome
                 }
             };
             // A call with less time, or with a response that cannot be read, may be quick.
             let is_lost = matches!(outcome, RequestOutcome::NoResponse(_));
+            if called.reporting.is_none() && !is_lost && running.has_progress(&self.connection) && call.is_unlimited {
+                called.reporting = Some(Rc::clone(call));
+            }
             if !is_lost || was_whole && !patience.is_garbled() {
-                called.ended.extend(running.duration(&outcome));
+                called.ended.push(running.duration(&outcome, silent));
             }
             if self.harness.is_late() {
                 return Ok(called);
@@ -160,6 +168,17 @@ impl ServerProbe<'_> {
         }
         called.allowed = allowed;
         Ok(called)
+    }
+
+    /// Calls a tool that reports progress again, with a progress token of the other type. The passive checks judge its
+    /// progress.
+    pub(super) async fn text_token(&mut self, call: Option<&Rc<AllowedCall>>) -> Result<(), Error> {
+        let Some(call) = call.filter(|_| self.harness.wants(&[&PROGRESS_RULES])) else { return Ok(()) };
+        self.reconnect_if_closed().await?;
+        let id = call.send(&mut self.connection, Some(TokenKind::Text)).await;
+        self.connection.claim(&id);
+        self.connection.wait_for_response(&id).await;
+        Ok(())
     }
 
     /// Calls a tool on a new connection after `initialize` is answered, and before `notifications/initialized`.
@@ -180,7 +199,7 @@ impl ServerProbe<'_> {
         if !matches!(outcome, RequestOutcome::Result(_)) {
             self.harness.not_restarted(checks);
         } else {
-            let id = call.send(&mut connection, false).await;
+            let id = call.send(&mut connection, None).await;
             connection.claim(&id);
             let outcome = connection.wait_for_response(&id).await;
             self.harness.recording.ledger().inspected(&CALL_BEFORE_INITIALIZED);

@@ -1,13 +1,13 @@
 //! Listed resources and prompts -> requests for some of them, whose results the passive checks judge.
 
-use std::time::Duration;
-
 use barewire_proto::json::{Json, Kind};
 use serde_json::{Map, Value, json};
 
 use super::ordinary::ServerProbe;
 use super::outcome::{ErrorResponse, RequestOutcome, ResultResponse};
+use super::running_calls::CALL_TIMEOUT;
 use crate::Error;
+use crate::check::catalogue::envelope::UNANSWERED_REQUEST;
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, missing};
 use crate::check::passive::INVENTED_TEXT;
@@ -50,7 +50,7 @@ fn get_params(prompt: Json<'_>) -> Option<Value> {
 impl ServerProbe<'_> {
     /// Reads the first resources, and gets the first prompts.
     pub(super) async fn contents(&mut self) -> Result<(), Error> {
-        if !self.harness.wants(&[&RESULT_SHAPE, &CAPABILITY_TRUTH]) {
+        if !self.harness.wants(&[&RESULT_SHAPE, &CAPABILITY_TRUTH, &UNANSWERED_REQUEST]) {
             return Ok(());
         }
         let listed = std::mem::take(&mut self.listed);
@@ -63,9 +63,9 @@ impl ServerProbe<'_> {
             }
             let _subject = self.harness.progress(method);
             let id = self.connection.send_request(method, params).await;
-            // What a resource is read from may be slow, so a missing response is not reported.
+            // What a resource is read from may be slow, so it has as much time as a tool.
             self.connection.claim(&id);
-            let outcome = self.connection.wait_for_response_within(&id, READ_TIMEOUT).await;
+            let outcome = self.connection.wait_for_response_within(&id, CALL_TIMEOUT).await;
             self.judge_silence(method, &outcome);
             match &outcome {
                 RequestOutcome::Error(ErrorResponse { frame, code: -32601 }) if self.declares(capability) => {
@@ -73,6 +73,13 @@ impl ServerProbe<'_> {
                     self.harness.fail_frame_under(missing(capability), &CAPABILITY_TRUTH, frame, detail);
                 }
                 RequestOutcome::NoResponse(_) => {
+                    let detail = format!("{method} gets no response within {CALL_TIMEOUT:?}");
+                    // Otherwise the server may be busy, such as with a call before.
+                    if self.connection.still_answers().await {
+                        self.harness.fail(&UNANSWERED_REQUEST, &self.connection, Some(&outcome), detail);
+                    } else {
+                        self.harness.recording.ledger().doubt(&UNANSWERED_REQUEST, detail);
+                    }
                     self.connection.cancel_request(&id).await;
                     // The server may stay busy with the cancelled request, and with others like it.
                     self.reconnect().await?;
@@ -93,5 +100,3 @@ const MAX_SIZE: f64 = 1_048_576.0;
 const MAX_NAME: usize = 4096;
 /// The maximum number of arguments of a prompt.
 const MAX_ARGUMENTS: usize = 64;
-/// The maximum duration of a request; a longer one is cancelled.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);

@@ -101,7 +101,8 @@ impl ServerProbe<'_> {
         self.notifications().await?;
         self.settle().await;
         self.reconnect_if_closed().await?;
-        let CalledTools { allowed, ended, running } = self.tool_calls().await?;
+        let CalledTools { allowed, ended, reporting, running } = self.tool_calls().await?;
+        self.text_token(reporting.as_ref()).await?;
         let (harness, answered) = (self.harness, calls::repeatable(&ended));
         let bare = calls::without_arguments(&ended);
         let is_answered = answered.is_some();
@@ -111,6 +112,7 @@ impl ServerProbe<'_> {
             running_calls::finish(harness, running, &durations)
         );
         others.and(finished)?;
+        self.judge_silent_calls(&durations.borrow());
         // `allowed` is empty if nothing was called, or if no time is left.
         if !allowed.is_empty() && !self.harness.is_late() {
             let durations = durations.into_inner();

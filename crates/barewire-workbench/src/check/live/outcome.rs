@@ -77,13 +77,21 @@ impl ErrorResponse {
 pub(super) fn is_response_to(message: Json<'_>, id: &str) -> bool {
     let Some(wanted) = Json::parse(id.as_bytes()).ok() else { return false };
     let is_same = |got: Json<'_>| match (got.kind(), wanted.kind()) {
-        (Kind::Number, Kind::Number) => Decimal::from_json(got) == Decimal::from_json(wanted),
-        (Kind::String, Kind::String) => Text::from_json(got) == Text::from_json(wanted),
         (Kind::String, Kind::Number) => Text::from_json(got).is_some_and(|got| got == id),
         (Kind::Number, Kind::String) => Text::from_json(wanted).is_some_and(|wanted| wanted == got.as_str()),
-        _ => false,
+        _ => is_same_value(got, id),
     };
     message.member("method").is_none() && message.member("id").is_some_and(is_same)
+}
+
+/// Whether a string or a number has the value of this one, given as JSON text.
+pub(super) fn is_same_value(got: Json<'_>, wanted: &str) -> bool {
+    let Some(wanted) = Json::parse(wanted.as_bytes()).ok() else { return false };
+    match (got.kind(), wanted.kind()) {
+        (Kind::Number, Kind::Number) => Decimal::from_json(got) == Decimal::from_json(wanted),
+        (Kind::String, Kind::String) => Text::from_json(got) == Text::from_json(wanted),
+        _ => false,
+    }
 }
 
 /// Reads the outcome in a frame, even if the response is malformed. The passive checks report malformed responses.

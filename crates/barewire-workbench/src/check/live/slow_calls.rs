@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 use std::time::Duration;
 
-use barewire_proto::json::Json;
 use barewire_proto::mcp::Era;
 use serde_json::json;
 
 use super::calls::AllowedCall;
-use super::connection::ServerConnection;
+use super::connection::{ServerConnection, TokenKind};
 use super::ordinary::ServerProbe;
-use super::outcome::is_response_to;
+use super::outcome::{RequestOutcome, is_response_to, is_same_value};
 use super::recording::LocatedFrame;
 use super::running_calls::{CALL_TIMEOUT, CallDuration};
 use crate::check::catalogue::Check;
@@ -132,7 +131,8 @@ impl ServerProbe<'_> {
 
 /// Returns the reason why no slow call was made.
 fn no_slow_call(durations: &[(Rc<AllowedCall>, CallDuration)], all_calls: bool) -> Reason {
-    let too_long = durations.iter().find(|(_, took)| matches!(took, CallDuration::TooLong));
+    let is_too_long = |took: &CallDuration| matches!(took, CallDuration::TooLong | CallDuration::Silent(_));
+    let too_long = durations.iter().find(|(_, took)| is_too_long(took));
     let is_slow = |took: &CallDuration| matches!(took, CallDuration::Took(took) if *took >= SLOW_CALL);
     let once = durations.iter().find(|(call, took)| !call.is_unlimited && is_slow(took));
     match (once, too_long) {
@@ -175,7 +175,7 @@ async fn cancel_once(
     tenths: u32,
 ) -> CancelOutcome {
     let sent = connection.now();
-    let slow = call.send(connection, true).await;
+    let slow = call.send(connection, Some(TokenKind::Text)).await;
     let token = connection.last_token.clone();
     connection.claim(&slow);
     let is_over = connection.response_within(&slow, took * tenths / 10).await.is_some();
@@ -207,7 +207,7 @@ async fn cancel_once(
                 // The server may not have read the cancellation in time.
                 (false, None) => CancelOutcome::Unclear,
             };
-        } else if message.at(&["params", "progressToken"]).and_then(Json::string).as_deref() == Some(&token)
+        } else if message.at(&["params", "progressToken"]).is_some_and(|it| is_same_value(it, &token))
             && seen.is_some_and(|seen| frame.time.saturating_sub(seen) > MAX_CANCEL_TIME)
         {
             progress = Some(frame);
@@ -235,7 +235,7 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<(
     let since = connection.now();
     let outcome = connection.claimed_request(connection.liveness_method(), json!({})).await;
     let alone = outcome.frame()?.time.saturating_sub(since);
-    let slow = call.send(connection, false).await;
+    let slow = call.send(connection, None).await;
     let light = connection.send_request(connection.liveness_method(), json!({})).await;
     connection.claim(&light);
     let sent = connection.now();

@@ -72,7 +72,10 @@ pub(super) struct ServerConnection {
     /// The method of the requests that test whether a legacy server still answers.
     pub(super) liveness: &'static str,
     last_id: u64,
+    /// The last progress token, as JSON text.
     pub(super) last_token: String,
+    /// The number of notifications about progress.
+    pub(super) progress_count: usize,
     /// The time without output after which no further output is expected.
     quiet: Duration,
     /// Whether the server has closed its output.
@@ -101,6 +104,13 @@ pub(super) struct ReceivedOutput {
     pub(super) lines: usize,
     /// The first bytes of the output.
     pub(super) start: Vec<u8>,
+}
+
+/// The type of a progress token. Hosts on the official SDKs send numbers.
+#[derive(Clone, Copy)]
+pub(super) enum TokenKind {
+    Number,
+    Text,
 }
 
 /// The transport below a connection.
@@ -146,6 +156,7 @@ impl ServerConnection {
             liveness: "ping",
             last_id: 0,
             last_token: String::new(),
+            progress_count: 0,
             quiet: liveness::MIN_QUIET,
             is_closed: false,
             place,
@@ -277,9 +288,14 @@ impl ServerConnection {
     }
 
     /// Returns a new progress token.
-    pub(super) fn next_token(&mut self) -> String {
-        self.last_token = format!("barewire-{}", self.next_id());
-        self.last_token.clone()
+    pub(super) fn next_token(&mut self, kind: TokenKind) -> Value {
+        let id = self.next_id();
+        let token = match kind {
+            TokenKind::Number => json!(id),
+            TokenKind::Text => json!(format!("barewire-{id}")),
+        };
+        self.last_token = token.to_string();
+        token
     }
 
     pub(super) async fn notify(&mut self, method: &str, params: Value) {

@@ -8,7 +8,7 @@ use barewire_proto::rpc::{self, Message, Parsed};
 use tokio::time::timeout_at;
 
 use super::{ConnectionTransport, DeferredRequest, ServerConnection};
-use crate::check::live::outcome::{HttpRefusal, RequestOutcome, is_response_to, outcome};
+use crate::check::live::outcome::{HttpRefusal, RequestOutcome, is_response_to, is_same_value, outcome};
 use crate::check::live::recording::LocatedFrame;
 
 impl ServerConnection {
@@ -102,6 +102,7 @@ impl ServerConnection {
                 && took >= MIN_MEASURED
                 && expected + MAX_ERROR.as_secs_f64() >= limit.as_secs_f64()
             {
+                self.progress_count += 1;
                 break;
             }
             if let Some(outcome) = self.handle_frame(frame, Some(id), deadline).await {
@@ -233,8 +234,10 @@ impl ServerConnection {
         if wanted.is_some_and(|id| is_response_to(message, id)) {
             return Some(outcome(frame.clone()));
         }
-        if message.member("method").and_then(Json::string).is_some_and(|method| method.ends_with("/list_changed")) {
-            self.list_changes += 1;
+        match message.member("method").and_then(Json::string) {
+            Some(method) if method.ends_with("/list_changed") => self.list_changes += 1,
+            Some(method) if method == "notifications/progress" => self.progress_count += 1,
+            _ => {}
         }
         let deferred = self.deferred.iter_mut().find(|(id, _)| is_response_to(message, id));
         if let Some((_, deferred)) = deferred {
@@ -266,7 +269,7 @@ fn progress(frame: &LocatedFrame, token: &str) -> Option<f64> {
     let message = frame.json()?;
     message.member("method").filter(|_| message.member("id").is_none())?;
     let params = message.member("params")?;
-    params.member("progressToken")?.string().filter(|it| *it == token)?;
+    params.member("progressToken").filter(|it| is_same_value(*it, token))?;
     let number = |name| params.member(name)?.to::<f64>().ok();
     let (done, total) = (number("progress")?, number("total")?);
     (0.0 < done && done < total).then(|| done / total)
