@@ -180,7 +180,10 @@ impl Server {
             Some("echo" | "count" | "slow") if self.has("ignores-all-tools") => Reply::Later,
             Some("echo") => {
                 self.slowness.block();
-                Reply::Now(self.echo(request, arguments))
+                match self.torn_echo(request, arguments) {
+                    true => Reply::Later,
+                    false => Reply::Now(self.echo(request, arguments)),
+                }
             }
             Some("count") => {
                 self.slowness.block();
@@ -199,6 +202,30 @@ impl Server {
             Some(name) => Reply::Now(error(-32602, &format!("Unknown tool: {name}"))),
             None => Reply::Now(error(-32602, "name is missing")),
         }
+    }
+
+    /// Handles a text that is not ASCII as a server does that was tried with plain ones only. Returns whether there is
+    /// nothing more to send.
+    fn torn_echo(&self, request: &ServerRequest<'_>, arguments: &Value) -> bool {
+        let text = arguments["text"].as_str().unwrap_or_default();
+        if text.is_ascii() {
+            return false;
+        }
+        if self.has("dies-of-texts") {
+            std::process::exit(1);
+        }
+        let Ok(result) = self.echo(request, arguments) else { return false };
+        let line = format!("{}\n", json!({"jsonrpc": "2.0", "id": request.id, "result": result}));
+        if self.has("echoes-without-escapes") {
+            let escaped = json!(text).to_string();
+            self.wire.bytes(line.replace(escaped.trim_matches('"'), text).as_bytes());
+        } else if self.has("echoes-in-latin-1") {
+            let bytes = line.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?'));
+            self.wire.bytes(&bytes.collect::<Vec<u8>>());
+        } else {
+            return self.has("ignores-texts");
+        }
+        true
     }
 
     fn echo(&self, request: &ServerRequest<'_>, arguments: &Value) -> Outcome {

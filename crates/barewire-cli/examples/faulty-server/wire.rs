@@ -66,7 +66,7 @@ impl Wire {
         self.bytes(format!("{text}\n").as_bytes());
     }
 
-    fn bytes(&self, bytes: &[u8]) {
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
         let mut stdout = std::io::stdout().lock();
         let _ = stdout.write_all(bytes);
         let _ = stdout.flush();
@@ -262,6 +262,10 @@ impl Server {
         if method == "tools/call" && response.get("result").is_some() && self.has("cuts-results-of-tools") {
             let text = response.to_string();
             self.wire.text(&text[..text.len() - 2]);
+            return None;
+        }
+        if method == "tools/call" && self.has("cuts-long-results") && response.to_string().len() > 64 * 1024 {
+            self.wire.text(&response.to_string()[..64 * 1024]);
             return None;
         }
         Some(response)

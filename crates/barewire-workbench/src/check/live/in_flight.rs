@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 
 use super::connection::{ServerConnection, lacks_id};
 use super::eras::EraFacts;
+use super::hard_texts;
 use super::harness::Harness;
 use super::ordinary::LISTS;
 use super::outcome::{RequestOutcome, is_response_to};
 use super::recording::LocatedFrame;
 use super::tool::{ListedTool, tools};
 use crate::Error;
-use crate::check::catalogue::envelope::ANSWER_MATCHING;
-use crate::check::catalogue::framing::COALESCED_INPUT;
+use crate::check::catalogue::envelope::{ANSWER_MATCHING, UNANSWERED_REQUEST};
+use crate::check::catalogue::framing::{COALESCED_INPUT, ONE_MESSAGE_A_LINE, STDOUT_PURITY};
+use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::excerpt::Fault;
 use crate::check::passive::INVENTED_TEXT;
 use crate::text::shown;
@@ -31,7 +33,8 @@ struct AloneRequest {
 
 /// Sends different requests, first one after the other and then all in one write, and compares their responses.
 pub(super) async fn probe(harness: &Harness, era: Era, facts: EraFacts) -> Result<(), Error> {
-    if !harness.wants(&[&ANSWER_MATCHING, &COALESCED_INPUT]) {
+    let of_texts = [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE, &STAYS_ALIVE, &UNANSWERED_REQUEST];
+    if !harness.wants(&[&ANSWER_MATCHING, &COALESCED_INPUT]) && !harness.wants(&of_texts) {
         return Ok(());
     }
     let _subject = harness.progress("different requests at once");
@@ -63,6 +66,9 @@ pub(super) async fn probe(harness: &Harness, era: Era, facts: EraFacts) -> Resul
     }
     if let Some((frame, detail)) = swapped {
         harness.fail_frame(&ANSWER_MATCHING, &frame, Fault::Member("/id"), detail);
+    }
+    if facts.declares("tools") && !harness.is_late() {
+        hard_texts::probe(harness, &mut connection).await;
     }
     harness.close(connection).await;
     Ok(())

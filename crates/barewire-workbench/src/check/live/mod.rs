@@ -10,6 +10,7 @@ mod contents;
 mod ending;
 mod eras;
 mod handshake;
+mod hard_texts;
 mod harness;
 mod hostile;
 mod http_client;

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::outcome::ResultResponse;
 use super::sample::sample;
+use crate::check::passive::INVENTED_TEXT;
 use crate::tree::small_tree;
 
 /// A tool that the server lists.
@@ -38,7 +39,25 @@ impl ListedTool {
 
     /// Returns arguments that probably match the input schema; `None` if the schema is too complicated.
     pub(super) fn sample(&self) -> Option<Value> {
-        sample(&small_tree(Json::parse(self.schema.as_ref()?.as_bytes()).ok()?)?, 0)
+        sample(&self.schema()?, 0)
+    }
+
+    /// Returns such arguments with a text if the tool takes one, even if it requires none.
+    pub(super) fn sample_with_text(&self) -> Option<Value> {
+        let schema = self.schema()?;
+        let mut arguments = sample(&schema, 0)?;
+        let members = arguments.as_object_mut()?;
+        if !members.values().any(|value| *value == INVENTED_TEXT) {
+            let mut properties = schema.get("properties")?.as_object()?.iter();
+            let (name, _) =
+                properties.find(|(_, schema)| sample(schema, 1).is_some_and(|value| value == INVENTED_TEXT))?;
+            members.insert(name.clone(), INVENTED_TEXT.into());
+        }
+        Some(arguments)
+    }
+
+    fn schema(&self) -> Option<Value> {
+        small_tree(Json::parse(self.schema.as_ref()?.as_bytes()).ok()?)
     }
 }
 

@@ -151,7 +151,7 @@ impl PassiveChecks {
         match item {
             WireItem::Header(_) | WireItem::Frame(_) | WireItem::Endpoint { .. } => {}
             WireItem::Stderr(bytes) => {
-                self.process.stderr(bytes, ledger);
+                self.process.stderr(bytes, &self.state, ledger);
                 self.privacy.stderr(bytes, ledger);
             }
             WireItem::Event(event) => {
