@@ -143,6 +143,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("answers-the-cancelled", "cancelled-answer"),
     fault("drops-at-eof", "answers-at-eof"),
     fault("drops-lists-at-eof", "answers-at-eof"),
+    fault("drops-calls-at-eof", "answers-at-eof"),
     fault("dies-in-between", "stays-alive"),
     fault("dies-after-the-handshake", "stays-alive"),
     fault("dies-of-texts", "stays-alive"),

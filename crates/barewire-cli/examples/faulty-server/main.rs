@@ -193,11 +193,16 @@ impl Server {
     /// Sends the responses that were held back: under the ids of each other, or too late.
     fn release(&self, mut held: Vec<Value>) {
         if self.drops_at_eof() {
-            if self.has("drops-lists-at-eof") {
-                let is_list = |response: &mut Value| response["result"].get("tools").is_some();
-                let lists = held.extract_if(.., is_list).collect();
+            let member = match () {
+                () if self.has("drops-lists-at-eof") => Some("tools"),
+                () if self.has("drops-calls-at-eof") => Some("content"),
+                () => None,
+            };
+            if let Some(member) = member {
+                let is_dropped = |response: &mut Value| response["result"].get(member).is_some();
+                let dropped = held.extract_if(.., is_dropped).collect();
                 held.iter().for_each(|response| self.wire.send(response));
-                held = lists;
+                held = dropped;
             }
             let wire = self.wire.clone();
             std::thread::spawn(move || {
@@ -214,7 +219,7 @@ impl Server {
     }
 
     fn drops_at_eof(&self) -> bool {
-        self.has("drops-at-eof") || self.has("drops-lists-at-eof")
+        ["drops-at-eof", "drops-lists-at-eof", "drops-calls-at-eof"].iter().any(|fault| self.has(fault))
     }
 
     fn end(&mut self) {

@@ -243,8 +243,8 @@ pub(crate) static ANSWERS_AT_EOF: Check = Check {
           while the last calls are still in flight. A server that exits at once loses responses that it owes.",
     severity: Severity::Low,
     rationale: "hosts wait for responses before they close stdin, but scripts and tests do not",
-    looks_at: "two pings or similar requests, and a request for a list between them, in one write, right before stdin \
-               is closed",
+    looks_at: "two pings or similar requests, and between them a request for a list and a call of a tool that may be \
+               called repeatedly and answers within a second, in one write, right before stdin is closed",
     pass: "all of them are answered before the output ends",
     fail: "one of them is not answered",
     sentence: "requests that were sent right before the end of the input are not answered",

@@ -242,6 +242,14 @@ impl ServerProbe<'_> {
         (allowed, forbidden)
     }
 
+    /// Returns the params of a call that may be repeated, by the lists alone.
+    pub(super) fn repeatable_call(&self) -> Option<Value> {
+        let allowed = self.tools.iter().filter(|tool| tool.is_harmless || self.harness.all_calls);
+        let mut calls =
+            allowed.filter_map(|tool| Some(json!({"name": tool.name.as_ref()?, "arguments": tool.sample()?})));
+        calls.next()
+    }
+
     /// Calls a tool that requires no arguments without the member `arguments`, and then with empty arguments. What
     /// happens only once may be chance.
     pub(super) async fn omitted_arguments(&mut self, call: Option<&Rc<AllowedCall>>) -> Result<(), Error> {

@@ -1,8 +1,10 @@
 //! Requests that break a rule of MCP on purpose, on connections of their own: malformed params, unknown cursors,
 //! capabilities that are not declared, and the end of the input while requests are in flight.
 
+use std::time::Duration;
+
 use barewire_proto::mcp::Era;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::capabilities::capability_requests;
 use super::connection::ServerConnection;
@@ -15,6 +17,8 @@ use crate::check::catalogue::Check;
 use crate::check::catalogue::flow::{ANSWERS_AT_EOF, BAD_CURSOR};
 use crate::check::catalogue::methods::{CAPABILITY_TRUTH, INVALID_PARAMS, NAMELESS_CALL};
 use crate::check::catalogue::modern::{MODERN_META, MODERN_REMOVED_METHODS, MODERN_VERSION};
+use crate::check::catalogue::process::STAYS_ALIVE;
+use crate::check::ledger::SkipReason;
 use crate::check::origin::NO_SUCH;
 
 /// Returns the probes of the era of an ordinary probe.
@@ -48,7 +52,8 @@ pub(super) fn probes<'a>(harness: &'a Harness, ordinary: &ServerProbe<'a>) -> Ve
     if !harness.is_http() {
         probes.push(harness.side(in_flight::probe(harness, era, other)));
         let list = ordinary.facts.declared_list();
-        probes.push(harness.side(end_of_input(harness, era, list)));
+        let call = ordinary.repeatable_call();
+        probes.push(harness.side(end_of_input(harness, era, list, call)));
     }
     probes
 }
@@ -104,7 +109,12 @@ impl ServerProbe<'_> {
 }
 
 /// Sends requests and closes stdin at once. The requests were sent, so they must be answered.
-async fn end_of_input(harness: &Harness, era: Era, list: Option<&'static str>) -> Result<(), Error> {
+async fn end_of_input(
+    harness: &Harness,
+    era: Era,
+    list: Option<&'static str>,
+    call: Option<Value>,
+) -> Result<(), Error> {
     if !harness.wants(&[&ANSWERS_AT_EOF]) {
         return Ok(());
     }
@@ -113,7 +123,26 @@ async fn end_of_input(harness: &Harness, era: Era, list: Option<&'static str>) -
         harness.not_restarted(&[&ANSWERS_AT_EOF]);
         return Ok(());
     };
-    let sent = send_last_requests(&mut connection, list).await;
+    let mut last_call = None;
+    if let Some(call) = call {
+        let outcome = connection.claimed_request_within("tools/call", call.clone(), MAX_QUICK).await;
+        if let RequestOutcome::NoResponse(_) = outcome {
+            // The server may still be busy with the call.
+            let Some(fresh) = harness.connect_again(&mut connection).await? else {
+                harness.not_restarted(&[&ANSWERS_AT_EOF]);
+                connection.end(Duration::ZERO).await;
+                return Ok(());
+            };
+            std::mem::replace(&mut connection, fresh).end(Duration::ZERO).await;
+        }
+        last_call = Some(call).filter(|_| matches!(outcome, RequestOutcome::Result(_)));
+    }
+    if connection.is_closed {
+        harness.recording.ledger().skip(&ANSWERS_AT_EOF, SkipReason::Needs(STAYS_ALIVE.id));
+        harness.close(connection).await;
+        return Ok(());
+    }
+    let sent = send_last_requests(&mut connection, list, last_call).await;
     let last = connection.last_sent();
     let missing = connection.unanswered_at_eof(&sent, harness.patience).await;
     harness.recording.ledger().inspected(&ANSWERS_AT_EOF);
@@ -127,12 +156,18 @@ async fn end_of_input(harness: &Harness, era: Era, list: Option<&'static str>) -
     Ok(())
 }
 
-/// Sends requests in one write: a list, which takes a server longer than a ping, and light requests.
-async fn send_last_requests(connection: &mut ServerConnection, list: Option<&'static str>) -> Vec<String> {
+/// Sends requests in one write: a list and a call, which take a server longer than a ping, and light requests.
+async fn send_last_requests(
+    connection: &mut ServerConnection,
+    list: Option<&'static str>,
+    call: Option<Value>,
+) -> Vec<String> {
     let (mut text, mut ids) = (String::new(), Vec::new());
     let light = connection.liveness_method();
-    for method in [light, list.unwrap_or(light), light] {
-        let (line, id) = connection.request_line(method, json!({}));
+    let call = call.map(|params| ("tools/call", params));
+    let requests = [(light, json!({})), (list.unwrap_or(light), json!({}))].into_iter();
+    for (method, params) in requests.chain(call).chain([(light, json!({}))]) {
+        let (line, id) = connection.request_line(method, params);
         connection.claim(&id);
         text.push_str(&line);
         text.push('\n');
@@ -141,3 +176,6 @@ async fn send_last_requests(connection: &mut ServerConnection, list: Option<&'st
     connection.send(text.as_bytes()).await;
     ids
 }
+
+/// The time in which a call is answered that is made again right before the end of the input.
+const MAX_QUICK: Duration = Duration::from_secs(1);
