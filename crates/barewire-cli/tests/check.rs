@@ -46,7 +46,8 @@ fn every_fault_is_found_by_its_check_and_by_no_other() {
     // Each run has several processes at once itself.
     each_fault_is_found(faults(&faulty_server()), 3, |fault, expected| {
         // Only these need a slow tool.
-        let needs_slow = matches!(expected, "concurrency" | "late-answer" | "cancelled-answer");
+        let needs_slow =
+            matches!(expected, "concurrency" | "late-answer" | "cancelled-answer") || fault == "cancels-all-calls";
         let args: &[&str] = match expected {
             _ if needs_slow => &["--call", SLOW],
             "definition-pin" => &["--pin", &pin],
@@ -267,6 +268,41 @@ fn a_tool_that_is_slow_once_is_not_taken_for_a_slow_one() {
     let is_skipped = || server("[ $n != 1 ] || sleep 0.5") == ("skip".to_owned(), "permission".into());
     assert!((0..10).any(|_| is_skipped()));
     assert_eq!(server("sleep 0.5"), ("fail".to_owned(), Value::Null));
+}
+
+/// One tool that never answers may only be slow, so the check has neither failed nor passed. Several are not all slow.
+#[test]
+fn a_tool_that_never_answers_may_be_slow_unless_none_answers() {
+    let check = |tools: &str| {
+        let script = r#"answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+            while read -r line; do
+                id=${line#*\"id\":}; id=${id%%,*}
+                case $line in
+                *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+                *'"tools/list"'*) answer '"result":{"tools":[TOOLS]}' ;;
+                *'"name":"t'*) ;;
+                *'"ping"'*) answer '"result":{}' ;;
+                *'"id"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
+                esac
+            done"#;
+        let output = barewire()
+            .args(["check", "--json", "--quiet", "--only", "unanswered-request", "--", "sh", "-c"])
+            .arg(script.replace("TOOLS", tools))
+            .output()
+            .expect("it runs");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let checks = report["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|it| it["id"] == "unanswered-request").expect("it is there");
+        (check["status"].as_str().expect("a status").to_owned(), check.to_string(), output.status.code())
+    };
+    let tool = |name: &str| {
+        format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"annotations":{{"readOnlyHint":true}}}}"#)
+    };
+    let (status, text, code) = check(&tool("t1"));
+    assert_eq!((status.as_str(), code), ("skip", Some(0)), "{text}");
+    assert!(text.contains("t1 did not answer within 10s, and may be slow"), "{text}");
+    let (status, text, code) = check(&format!("{},{}", tool("t1"), tool("t2")));
+    assert_eq!((status.as_str(), code), ("fail", Some(1)), "{text}");
 }
 
 /// A server that is still answering when its stdin ends may exit with an error. It is not its fault that we close it.

@@ -45,6 +45,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("ignores-a-tool", "unanswered-request"),
     fault("ignores-all-tools", "unanswered-request"),
     fault("ignores-texts", "unanswered-request"),
+    fault("cancels-all-calls", "unanswered-request"),
     fault("answers-notifications", "notification-silence"),
     fault("dies-of-junk", "parse-error-recovery"),
     fault("silent-on-junk", "parse-error-answer"),

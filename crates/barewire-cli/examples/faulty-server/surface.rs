@@ -330,6 +330,7 @@ impl Server {
             token: token.filter(|_| !self.has("answers-the-cancelled")),
             duration: Duration::from_millis(ms),
             goes_on: self.has("goes-on-after-cancel"),
+            stops_with_others: self.has("cancels-all-calls"),
             reports_on: self.has("progress-after-cancel"),
         };
         self.wire.running.lock().expect("no thread panics").insert(request.id.to_string());
@@ -346,6 +347,8 @@ struct SlowCall {
     duration: Duration,
     /// Whether a cancellation is ignored.
     goes_on: bool,
+    /// Whether the cancellation of another call stops this one too.
+    stops_with_others: bool,
     /// Whether progress is reported after a cancellation.
     reports_on: bool,
 }
@@ -378,7 +381,8 @@ impl SlowCall {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.wire.cancelled.lock().expect("no thread panics").contains(&self.id.to_string())
+        let cancelled = self.wire.cancelled.lock().expect("no thread panics");
+        cancelled.contains(&self.id.to_string()) || self.stops_with_others && !cancelled.is_empty()
     }
 }
 

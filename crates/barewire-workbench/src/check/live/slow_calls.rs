@@ -14,6 +14,7 @@ use super::outcome::{RequestOutcome, is_response_to, is_same_value};
 use super::recording::LocatedFrame;
 use super::running_calls::{CALL_TIMEOUT, CallDuration};
 use crate::check::catalogue::Check;
+use crate::check::catalogue::envelope::UNANSWERED_REQUEST;
 use crate::check::catalogue::flow::{CANCELLED_ANSWER, CONCURRENCY, LATE_ANSWER};
 use crate::check::excerpt::Fault;
 use crate::check::ledger::{Reason, SkipReason};
@@ -91,6 +92,7 @@ impl ServerProbe<'_> {
             self.harness.skip_all(checks, "the server has no sessions, to which a cancellation belongs");
             return Ok(());
         }
+        self.cancel_one_of_two(call, took).await?;
         let mut before = None;
         for tenths in [1, 2, 1, 2] {
             self.reconnect_if_closed().await?;
@@ -118,6 +120,55 @@ impl ServerProbe<'_> {
         self.harness.recording.ledger().inspected(&CANCELLED_ANSWER);
         self.harness.recording.ledger().inspected(&LATE_ANSWER);
         Ok(())
+    }
+
+    /// Makes two slow calls at once, cancels one of them, and expects the response to the other.
+    async fn cancel_one_of_two(&mut self, call: &AllowedCall, took: Duration) -> Result<(), Error> {
+        if took > MAX_OF_TWO || !self.harness.wants(&[&UNANSWERED_REQUEST]) {
+            return Ok(());
+        }
+        let is_lost = |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::NoResponse(_));
+        if !is_lost(&self.second_of_two(call, took, true).await?) {
+            return Ok(());
+        }
+        // A tool that never answers two calls at once says nothing about cancellation.
+        self.reconnect().await?;
+        if is_lost(&self.second_of_two(call, took, false).await?) {
+            return Ok(());
+        }
+        let outcome = self.second_of_two(call, took, true).await?;
+        if is_lost(&outcome) {
+            let name = call.shown_name();
+            let detail = format!("tools/call {name} gets no response after another call was cancelled");
+            self.harness.fail(&UNANSWERED_REQUEST, &self.connection, Some(&outcome), detail);
+            self.reconnect().await?;
+        }
+        Ok(())
+    }
+
+    /// Makes two calls at once, and cancels the first one or not. Returns the outcome of the second one.
+    async fn second_of_two(
+        &mut self,
+        call: &AllowedCall,
+        took: Duration,
+        is_cancelled: bool,
+    ) -> Result<RequestOutcome, Error> {
+        self.reconnect_if_closed().await?;
+        let connection = &mut self.connection;
+        let first = call.send(connection, None).await;
+        connection.claim(&first);
+        let second = call.send(connection, None).await;
+        connection.claim(&second);
+        connection.response_within(&first, took / 10).await;
+        if is_cancelled {
+            connection.abandon(&first);
+            connection.cancel_request(&first).await;
+        }
+        let outcome = connection.wait_for_response_within(&second, took * 3 + self.harness.patience).await;
+        if !is_cancelled {
+            connection.settled_response(&first).await;
+        }
+        Ok(outcome)
     }
 
     /// Whether a call, without its cancellation, takes as long as it did before.
@@ -267,5 +318,7 @@ async fn race(connection: &mut ServerConnection, call: &AllowedCall) -> Option<(
 const SLOW_CALL: Duration = Duration::from_millis(200);
 /// The time that a server has to stop a call after it has read the cancellation.
 const MAX_CANCEL_TIME: Duration = Duration::from_millis(250);
+/// The maximum duration of calls of which two are made at once, so that a run does not take much longer.
+const MAX_OF_TWO: Duration = Duration::from_secs(3);
 /// The maximum number of tools that are called again to find one that is still slow.
 const MAX_RACES: usize = 3;
