@@ -30,5 +30,5 @@ async fn main() -> Result<(), barewire::Error> {
             eprintln!("resource {}: {}", resource.uri, resource.name);
         }
     }
-    Ok(client.shutdown().await?)
+    client.shutdown().await
 }

@@ -4,7 +4,6 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
 
 use barewire::peer::{Connection, ConnectionLimits};
 use barewire::transport::{Transport, tcp, unix};

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::thread;
-use std::time::Duration;
 
 use super::eventually::eventually_blocking;
 use super::process::{Program, rss};
