@@ -52,11 +52,14 @@ pub(super) async fn probe(harness: &Harness, connection: &mut ServerConnection) 
             return;
         }
         let (unreadable, sent) = (connection.unreadable, connection.now());
+        connection.error_without_id = None;
         let id = connection.send_request("tools/call", tool.params(&text)).await;
         connection.claim(&id);
         let outcome = connection.call_outcome(&id, "", sent, CALL_TIMEOUT, unreadable).await;
-        if connection.unreadable > unreadable {
-            // The passive checks report the output that cannot be read.
+        let is_lost = matches!(outcome, RequestOutcome::NoResponse(_));
+        if connection.unreadable > unreadable || is_lost && connection.error_without_id.is_some() {
+            // The passive checks report output that cannot be read, and `line-separators` a text that is not read as
+            // one line.
             return;
         }
         let call = format!("tools/call {} with a text of {what}", shown(tool.name.as_bytes(), 60));

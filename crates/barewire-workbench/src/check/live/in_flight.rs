@@ -15,8 +15,7 @@ use super::recording::LocatedFrame;
 use super::tool::{ListedTool, tools};
 use crate::Error;
 use crate::check::catalogue::envelope::{ANSWER_MATCHING, UNANSWERED_REQUEST};
-use crate::check::catalogue::framing::{COALESCED_INPUT, ONE_MESSAGE_A_LINE, STDOUT_PURITY};
-use crate::check::catalogue::process::STAYS_ALIVE;
+use crate::check::catalogue::framing::COALESCED_INPUT;
 use crate::check::excerpt::Fault;
 use crate::check::passive::INVENTED_TEXT;
 use crate::text::shown;
@@ -33,8 +32,7 @@ struct AloneRequest {
 
 /// Sends different requests, first one after the other and then all in one write, and compares their responses.
 pub(super) async fn probe(harness: &Harness, era: Era, facts: EraFacts) -> Result<(), Error> {
-    let of_texts = [&STDOUT_PURITY, &ONE_MESSAGE_A_LINE, &STAYS_ALIVE, &UNANSWERED_REQUEST];
-    if !harness.wants(&[&ANSWER_MATCHING, &COALESCED_INPUT]) && !harness.wants(&of_texts) {
+    if !harness.wants(&[&ANSWER_MATCHING, &COALESCED_INPUT, &UNANSWERED_REQUEST]) {
         return Ok(());
     }
     let _subject = harness.progress("different requests at once");

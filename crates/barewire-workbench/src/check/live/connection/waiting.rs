@@ -87,13 +87,20 @@ impl ServerConnection {
         if let Some(DeferredRequest { outcome: Some(outcome), .. }) = self.deferred.remove(id) {
             return outcome;
         }
-        let mut limit = limit;
+        let (mut limit, mut has_taken) = (limit, false);
         loop {
             if self.unreadable > unreadable {
                 limit = limit.min(self.patience);
             }
             let deadline = self.deadline(limit.saturating_sub(self.now().saturating_sub(sent)));
-            let Some(frame) = self.next_frame_for(Some(id), deadline).await else { break };
+            let Some(frame) = self.next_frame_for(Some(id), deadline).await else {
+                // Nothing was read here while another process was started, which may have taken long.
+                if std::mem::replace(&mut has_taken, true) {
+                    break;
+                }
+                self.take_arrived();
+                continue;
+            };
             let expected = progress(&frame, progress_token).map(|share| {
                 let took = frame.time.saturating_sub(sent);
                 (took, took.as_secs_f64() / share)
