@@ -40,16 +40,16 @@
 //! `cluster-require-full-coverage` is `no`.
 //!
 //! A user of an ACL needs the keys `PREFIX:*` and these commands:
-//! `+ping +get +getex +set +unlink +exists +incr +pttl +pexpire +sadd +srem +smembers +sismember +rpush +ltrim +lrange
-//! +xadd +xtrim +xread +getrange +eval +evalsha +multi +exec`, and `+cluster|slots` with a Redis Cluster. With `+info`,
-//! it is checked at the start whether keys are evicted.
+//! `+ping +get +getex +set +unlink +exists +incr +pttl +pexpire +sadd +srem +smembers +sismember +rpush +lpush +lpop
+//! +llen +lrange +xadd +xtrim +xread +getrange +eval +evalsha +multi +exec`, and `+cluster|slots` with a Redis Cluster.
+//! With `+info`, it is checked at the start whether keys are evicted.
 //!
 //! # Keys
 //!
 //! | key | is |
 //! |---|---|
 //! | `barewire:{session/Zx9}` | a string: the record `session/Zx9`, after 8 bytes that are its version |
-//! | `barewire:{session/Zx9}/events` | a list: the log `session/Zx9/events` |
+//! | `barewire:{session/Zx9}/events` | a list: the length and the entries of the log `session/Zx9/events` |
 //! | `barewire:{nodes}:last`, `barewire:{nodes}:all` | the number that was given last, the set of nodes |
 //! | `barewire:{nodes}:lease:17` | the lease of node 17; it ends a day before the key expires |
 //! | `barewire:{node/17}:inbox` | a stream: the messages to node 17 that it has not read |

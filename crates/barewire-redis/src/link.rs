@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use barewire::server::http::cluster::StoreError;
-use redis::{Cmd, ErrorKind, Pipeline, ServerError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, Pipeline, ServerError, ServerErrorKind, Value, pipe};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::RedisError;
 use crate::connection::{Connection, Connector, short_reason};
-use crate::script::Script;
+use crate::script::{Script, ScriptCall};
 
 /// The connection of a node to its server, or the reason why there is none.
 pub(crate) struct ServerLink {
@@ -48,6 +48,8 @@ pub(crate) enum Request<'a> {
     Commands(&'a Pipeline),
     /// A script with its keys and arguments.
     Script(&'a Script, &'a [&'a str], &'a [&'a [u8]]),
+    /// A script that is run several times at once, each time with another key. The answer is an array.
+    Scripts(&'a Script, &'a [ScriptCall]),
 }
 
 /// The reason why a server did not do what it was asked to.
@@ -90,6 +92,7 @@ impl ServerLink {
             Request::Command(command) => connection.query(command).await,
             Request::Commands(commands) => connection.query_all(commands).await.map(Value::Array),
             Request::Script(script, keys, arguments) => run(&connection, script, keys, arguments).await,
+            Request::Scripts(script, calls) => run_all(&connection, script, calls).await,
         };
         answer.map_err(|error| self.failed(attempt, &error))
     }
@@ -223,6 +226,32 @@ async fn run(
         }
         answer => answer,
     }
+}
+
+/// Runs a script as [`run`] does, once for each of these calls.
+async fn run_all(
+    connection: &Connection,
+    script: &Script,
+    calls: &[ScriptCall],
+) -> Result<Value, redis::RedisError> {
+    let mut commands = pipe();
+    for call in calls {
+        commands.add_command(call.by_hash(script));
+    }
+    let error = match connection.query_all(&commands).await {
+        Ok(answers) => return Ok(Value::Array(answers)),
+        Err(error) => error,
+    };
+    let failed = error.clone().into_server_errors().unwrap_or_else(|| [].into());
+    if failed.is_empty() || failed.iter().any(|(_, answer)| answer.kind() != Some(ServerErrorKind::NoScript)) {
+        return Err(error);
+    }
+    // Another node may have made the server remember it meanwhile: the other calls have run.
+    let mut commands = pipe();
+    for call in failed.iter().filter_map(|(index, _)| calls.get(*index)) {
+        commands.add_command(call.by_text(script));
+    }
+    connection.query_all(&commands).await.map(Value::Array)
 }
 
 /// Whether the server does not serve, in contrast to a server that refuses this command. If that is so for one of

@@ -12,7 +12,7 @@ use crate::RedisError;
 use crate::address::{Address, Target};
 use crate::connection::Connector;
 use crate::link::{LinkError, Request, ServerLink};
-use crate::script::Script;
+use crate::script::{Script, ScriptCall};
 use crate::slots::{SLOTS, SlotRange, read_slots, slot_of};
 use crate::tls::Tls;
 
@@ -92,6 +92,11 @@ impl Links {
     pub(crate) async fn run(&self, script: &Script, keys: &[&str], arguments: &[&[u8]]) -> Result<Value, StoreError> {
         let key = keys.first().copied().unwrap_or_default();
         self.send(key, Request::Script(script, keys, arguments)).await
+    }
+
+    /// Runs a script once for each of these calls, whose keys one server has, as it has this key.
+    pub(crate) async fn run_all(&self, key: &str, script: &Script, calls: &[ScriptCall]) -> Result<(), StoreError> {
+        self.send(key, Request::Scripts(script, calls)).await.map(drop)
     }
 
     async fn send(&self, key: &str, request: Request<'_>) -> Result<Value, StoreError> {

@@ -14,7 +14,7 @@ use crate::keys::Keys;
 use crate::lease::Leases;
 use crate::links::Links;
 use crate::script::Script;
-use crate::store::REPLACE;
+use crate::store::{APPEND, REPLACE};
 use crate::{RedisBuilder, RedisError};
 
 /// A node of a cluster whose store is Redis or Valkey.
@@ -35,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) leases: Leases,
     pub(crate) inbox: Inbox,
     pub(crate) replace: Script,
+    pub(crate) append: Script,
     is_leaving: AtomicBool,
 }
 
@@ -77,7 +78,8 @@ impl Redis {
         inbox.create(&links).await?;
         leases.renew(&links, &keys, number).await?;
         let is_leaving = AtomicBool::new(false);
-        let shared = Arc::new(Shared { number, links, keys, leases, inbox, replace: Script::new(REPLACE), is_leaving });
+        let (replace, append) = (Script::new(REPLACE), Script::new(APPEND));
+        let shared = Arc::new(Shared { number, links, keys, leases, inbox, replace, append, is_leaving });
         let keeper = Mutex::new(Some(tokio::spawn(keep_alive(Arc::clone(&shared)))));
         Ok(Self { shared, keeper })
     }

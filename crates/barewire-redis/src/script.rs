@@ -1,5 +1,6 @@
 //! Small programs that the server runs without interruption.
 
+use bytes::Bytes;
 use redis::{Cmd, cmd};
 
 /// A Lua script, with the hash under which the server remembers it.
@@ -21,6 +22,31 @@ impl Script {
     /// Returns the command that runs the script, and makes the server remember it.
     pub(crate) fn by_text(&self, keys: &[&str]) -> Cmd {
         with_keys("EVAL", self.text, keys)
+    }
+}
+
+/// What a script is run with: one key, and arguments.
+pub(crate) struct ScriptCall {
+    pub(crate) key: String,
+    pub(crate) arguments: Vec<Bytes>,
+}
+
+impl ScriptCall {
+    /// Returns the command that runs the script if the server remembers it.
+    pub(crate) fn by_hash(&self, script: &Script) -> Cmd {
+        self.with_arguments(script.by_hash(&[&self.key]))
+    }
+
+    /// Returns the command that runs the script, and makes the server remember it.
+    pub(crate) fn by_text(&self, script: &Script) -> Cmd {
+        self.with_arguments(script.by_text(&[&self.key]))
+    }
+
+    fn with_arguments(&self, mut command: Cmd) -> Cmd {
+        self.arguments.iter().for_each(|argument| {
+            command.arg(&**argument);
+        });
+        command
     }
 }
 

@@ -1,17 +1,20 @@
 //! The operations of the library's trait -> commands of Redis.
 //!
-//! A log is a list, not a stream: a stream takes more than 4 KiB from its first entry on, and its ids are not needed.
+//! A log is a list, not a stream: a stream takes more than 4 KiB from its first entry on, and its ids are not needed. The
+//! first element of the list is the total length of the entries, which follow it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use barewire::server::http::cluster::{ClusterFuture, ClusterStore, LogEntry, Record, StoreError};
+use barewire::server::http::cluster::{ClusterFuture, ClusterStore, LogEntry, MAX_LOG_BYTES, Record, StoreError};
 use bytes::Bytes;
-use redis::{Pipeline, Value, cmd, pipe};
+use redis::{Value, cmd};
 
 use crate::inbox::send_command;
-use crate::keys::hash_tag;
+use crate::keys::Keys;
 use crate::lease::millis;
 use crate::node::{Redis, Shared};
+use crate::script::ScriptCall;
 
 impl ClusterStore for Redis {
     fn node(&self) -> u32 {
@@ -83,13 +86,9 @@ impl ClusterStore for Redis {
 
     fn append(&self, entries: Vec<LogEntry>) -> ClusterFuture<'_, ()> {
         Box::pin(async move {
-            let Shared { links, keys, .. } = &*self.shared;
+            let Shared { links, keys, append, .. } = &*self.shared;
             for (key, entries) in links.group_by_server(entries, |entry| keys.name(&entry.name)) {
-                let mut commands = pipe();
-                for group in group_by_tag(entries) {
-                    self.append_commands(group, &mut commands);
-                }
-                links.query_all(&key, &commands).await?;
+                links.run_all(&key, append, &append_calls(entries, keys)).await?;
             }
             Ok(())
         })
@@ -99,7 +98,8 @@ impl ClusterStore for Redis {
         Box::pin(async move {
             let key = self.shared.keys.name(name);
             let mut command = cmd("LRANGE");
-            command.arg(&key).arg(0).arg(-1);
+            // All of it, which is bounded by what is appended. In parts, it could change meanwhile.
+            command.arg(&key).arg(1).arg(-1);
             let Value::Array(entries) = self.shared.links.query(&key, &command).await? else {
                 return Err(not_ours(name));
             };
@@ -132,40 +132,24 @@ impl ClusterStore for Redis {
     }
 }
 
-impl Redis {
-    /// Adds the commands that append to the logs of one hash tag. They are a transaction: otherwise a connection that
-    /// breaks could leave a log that never expires.
-    fn append_commands(&self, entries: Vec<LogEntry>, commands: &mut Pipeline) {
-        // The last entry of a log says how many are kept, and for how long.
-        let mut ends: Vec<(String, usize, Duration)> = Vec::new();
-        commands.cmd("MULTI");
-        for LogEntry { name, entry, keep, lifetime } in entries {
-            let key = self.shared.keys.name(&name);
-            commands.cmd("RPUSH").arg(&key).arg(&*entry);
-            match ends.iter_mut().find(|(known, ..)| *known == key) {
-                Some(end) => (end.1, end.2) = (keep, lifetime),
-                None => ends.push((key, keep, lifetime)),
-            }
+/// Returns what the script that appends is run with: one call for each log. Its last entry says how many are kept, and
+/// for how long.
+fn append_calls(entries: Vec<LogEntry>, keys: &Keys) -> Vec<ScriptCall> {
+    let mut calls: Vec<ScriptCall> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for LogEntry { name, entry, keep, lifetime } in entries {
+        let place = *places.entry(name).or_insert_with_key(|name| {
+            calls.push(ScriptCall { key: keys.name(name), arguments: vec![Bytes::new(); 3] });
+            calls.len() - 1
+        });
+        let arguments = &mut calls[place].arguments;
+        let bounds = [keep.clamp(1, MAX_KEPT).to_string(), MAX_LOG_BYTES.to_string(), millis(lifetime).to_string()];
+        for (argument, bound) in arguments.iter_mut().zip(bounds) {
+            *argument = bound.into();
         }
-        for (key, keep, lifetime) in ends {
-            commands.cmd("LTRIM").arg(&key).arg(format!("-{}", keep.clamp(1, MAX_KEPT))).arg(-1);
-            commands.cmd("PEXPIRE").arg(key).arg(millis(lifetime));
-        }
-        commands.cmd("EXEC");
+        arguments.push(entry);
     }
-}
-
-/// Groups entries by the hash tag of their keys, because a transaction must not touch others. Entries of one log stay
-/// in their order.
-fn group_by_tag(entries: Vec<LogEntry>) -> Vec<Vec<LogEntry>> {
-    let mut groups: Vec<Vec<LogEntry>> = Vec::new();
-    for entry in entries {
-        match groups.iter_mut().find(|group| hash_tag(&group[0].name) == hash_tag(&entry.name)) {
-            Some(group) => group.push(entry),
-            None => groups.push(vec![entry]),
-        }
-    }
-    groups
+    calls
 }
 
 /// Returns a version that no record of this name has had, and a value with it in front. It is random, because the name
@@ -201,4 +185,26 @@ if redis.call('GETRANGE', KEYS[1], 0, 7) ~= ARGV[1] then
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1
+";
+
+/// Appends entries to a log, and drops the oldest ones if there are too many or they are too long together. It appends
+/// before it changes anything else, because a server that is full refuses only the first change.
+pub(crate) const APPEND: &str = "
+local log, keep, longest = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local count, total = redis.call('LLEN', log), 0
+for i = 4, #ARGV do
+  redis.call('RPUSH', log, ARGV[i])
+  total = total + #ARGV[i]
+end
+if count > 0 then
+  total = total + (tonumber(redis.call('LPOP', log)) or 0)
+  count = count - 1
+end
+count = count + #ARGV - 3
+while count > 1 and (count > keep or total > longest) do
+  total = total - #redis.call('LPOP', log)
+  count = count - 1
+end
+redis.call('LPUSH', log, total)
+redis.call('PEXPIRE', log, ARGV[3])
 ";

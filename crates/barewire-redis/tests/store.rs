@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::server::http::cluster::{ClusterStore, LogEntry, StoreError, check_store};
+use barewire::server::http::cluster::{ClusterStore, LogEntry, MAX_LOG_BYTES, StoreError, check_store};
 use bytes::Bytes;
 
 use crate::copies::eventually;
@@ -136,6 +136,46 @@ async fn a_key_of_another_program_is_not_a_record() {
         assert!(matches!(appended, Err(StoreError::Refused(_))), "{appended:?}");
     }
     assert!(!one.is_away());
+}
+
+/// Reading a log is one answer, on the connection that all calls of a node share.
+#[tokio::test]
+async fn a_log_of_long_entries_stays_short() {
+    let server = RedisServer::start(&[]);
+    let one = server.join().await;
+    let append = async |number: usize| {
+        let entry = Bytes::from(vec![b'x'; MAX_LOG_BYTES / 2 - number]);
+        one.append(vec![LogEntry { name: "session/a/events".into(), entry, keep: 1000, lifetime: RECORD_LIFETIME }]).await
+    };
+    for number in 0..20 {
+        append(number).await.unwrap();
+    }
+    // A server that was restarted has forgotten the script.
+    assert_eq!(server.command(&["SCRIPT", "FLUSH"]), "+OK\r\n");
+    append(20).await.unwrap();
+    let lengths: Vec<usize> = one.log("session/a/events").await.unwrap().iter().map(Bytes::len).collect();
+    assert_eq!(lengths, [MAX_LOG_BYTES / 2 - 19, MAX_LOG_BYTES / 2 - 20]);
+}
+
+#[tokio::test]
+async fn entries_are_appended_once_if_the_server_has_forgotten_the_script() {
+    let server = RedisServer::start(&[]);
+    let one = server.join().await;
+    let entries = |texts: [&'static str; 3]| {
+        let logs = ["session/a/events", "session/b/events", "session/a/events"];
+        let entry = |(log, text): (&str, &'static str)| LogEntry {
+            name: log.into(),
+            entry: text.into(),
+            keep: 10,
+            lifetime: RECORD_LIFETIME,
+        };
+        logs.into_iter().zip(texts).map(entry).collect::<Vec<_>>()
+    };
+    one.append(entries(["1", "2", "3"])).await.unwrap();
+    server.command(&["SCRIPT", "FLUSH"]);
+    one.append(entries(["4", "5", "6"])).await.unwrap();
+    assert_eq!(one.log("session/a/events").await.unwrap(), ["1", "3", "4", "6"]);
+    assert_eq!(one.log("session/b/events").await.unwrap(), ["2", "5"]);
 }
 
 /// What an idle session costs the server: its record, and the log of a few events.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::store::{ClusterStore, LogEntry, MAX_NODE, NODE_LEASE, Record};
+use super::store::{ClusterStore, LogEntry, MAX_LOG_BYTES, MAX_NODE, NODE_LEASE, Record};
 
 /// Tests an implementation of [`ClusterStore`] against everything that the trait promises. `join` adds a node to the
 /// same cluster; the cluster need not be empty. Takes a few seconds, because it waits for records to expire.
@@ -179,23 +179,49 @@ impl<S: ClusterStore> Test<'_, S> {
         assert!(kept.len() <= 500, "not many more entries than asked for are kept: {}", kept.len());
         let first = kept[0];
         assert_eq!(kept, (first..1500).collect::<Vec<_>>(), "the oldest entries are dropped");
+        self.lengths_of_logs(&second).await;
         assert_eq!(self.one.remove(&log).await, Ok(true), "there was a log");
         assert_eq!(self.other.log(&log).await, Ok(vec![]), "a removed log");
         self.one.remove(&second).await.expect("remove");
     }
 
+    /// Appends long entries to a log, of which no two have the same length.
+    async fn lengths_of_logs(&self, log: &str) {
+        let part = MAX_LOG_BYTES / 4;
+        let append = async |length: usize| {
+            let entry = LogEntry { entry: vec![b'x'; length].into(), ..self.entry(log, "", 1000, RECORD_LIFETIME) };
+            self.one.append(vec![entry]).await.expect("append");
+        };
+        for number in 0..20 {
+            append(part - number).await;
+        }
+        let lengths = async || -> Vec<usize> {
+            self.other.log(log).await.expect("log").iter().map(Bytes::len).collect()
+        };
+        let kept = lengths().await;
+        assert!((4..=8).contains(&kept.len()), "a log is not much longer than {MAX_LOG_BYTES} bytes: {kept:?}");
+        let newest: Vec<usize> = (20 - kept.len()..20).map(|number| part - number).collect();
+        assert_eq!(kept, newest, "the oldest entries are dropped");
+        append(MAX_LOG_BYTES + 1).await;
+        let kept = lengths().await;
+        assert_eq!(kept.last(), Some(&(MAX_LOG_BYTES + 1)), "the newest entry is kept, however long it is");
+        append(1).await;
+        append(2).await;
+        assert!(lengths().await.ends_with(&[1, 2]), "a long entry does not keep others from being appended");
+    }
+
     async fn messages(&self) {
         let (one, other) = (self.one, self.other);
+        let message = |number: u32| Bytes::from(format!("{number}\n\u{0}"));
         for number in 0..300 {
-            let message = format!("{number}\n\u{0}");
-            one.send(other.node(), message.into()).await.expect("send");
+            one.send(other.node(), message(number)).await.expect("send");
         }
         one.send(MAX_NODE, Bytes::from_static(b"no node")).await.expect("a message to a node that does not exist");
         let mut received = Vec::new();
         while received.len() < 300 {
             received.extend(receive(other).await);
         }
-        let expected: Vec<Bytes> = (0..300).map(|number| format!("{number}\n\u{0}").into()).collect();
+        let expected: Vec<Bytes> = (0..300).map(message).collect();
         assert_eq!(received, expected, "messages arrive once, and in the order of sending");
         // A message that is sent while the receiver waits.
         let (received, sent) = both(receive(one), async {

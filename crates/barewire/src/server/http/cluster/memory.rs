@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::store::{ClusterFuture, ClusterStore, LogEntry, MAX_UNREAD_MESSAGES, Record, StoreError};
+use super::store::{ClusterFuture, ClusterStore, LogEntry, MAX_LOG_BYTES, MAX_UNREAD_MESSAGES, Record, StoreError};
 use crate::peer::later;
 
 /// The memory that the nodes of a cluster in one process share, for tests and examples. [`Self::join`] adds a node.
@@ -19,12 +19,18 @@ pub struct MemoryCluster(Arc<Mutex<SharedMemory>>);
 #[derive(Default)]
 struct SharedMemory {
     records: HashMap<String, Expiring<Record>>,
-    logs: HashMap<String, Expiring<VecDeque<Bytes>>>,
+    logs: HashMap<String, Expiring<MemoryLog>>,
     inboxes: BTreeMap<u32, Inbox>,
     /// The nodes that do not reach the store.
     cut_off: BTreeSet<u32>,
     last_version: u64,
     last_node: u32,
+}
+
+#[derive(Default)]
+struct MemoryLog {
+    entries: VecDeque<Bytes>,
+    bytes: usize,
 }
 
 struct Expiring<T> {
@@ -94,11 +100,13 @@ impl SharedMemory {
     fn append(&mut self, LogEntry { name, entry, keep, lifetime }: LogEntry) {
         live(&mut self.logs, &name);
         let expires = later(Instant::now(), lifetime);
-        let log = self.logs.entry(name).or_insert(Expiring { value: VecDeque::new(), expires });
+        let log = self.logs.entry(name).or_insert(Expiring { value: MemoryLog::default(), expires });
         log.expires = expires;
-        log.value.push_back(entry);
-        while log.value.len() > keep.max(1) {
-            log.value.pop_front();
+        let log = &mut log.value;
+        log.bytes += entry.len();
+        log.entries.push_back(entry);
+        while log.entries.len() > keep.max(1) || (log.bytes > MAX_LOG_BYTES && log.entries.len() > 1) {
+            log.bytes -= log.entries.pop_front().map_or(0, |entry| entry.len());
         }
     }
 }
@@ -172,7 +180,7 @@ impl ClusterStore for MemoryNode {
 
     fn log<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, Vec<Bytes>> {
         self.with(|shared| {
-            live(&mut shared.logs, name).map(|log| log.value.iter().cloned().collect()).unwrap_or_default()
+            live(&mut shared.logs, name).map(|log| log.value.entries.iter().cloned().collect()).unwrap_or_default()
         })
     }
 

@@ -40,6 +40,8 @@ pub(super) use measured::MeasuredStore;
 pub use memory::{MemoryCluster, MemoryNode};
 pub(super) use node::ClusterNode;
 pub(super) use route::ClientRoute;
-pub use store::{ClusterFuture, ClusterStore, LogEntry, MAX_NODE, MAX_UNREAD_MESSAGES, NODE_LEASE, Record, StoreError};
+pub use store::{
+    ClusterFuture, ClusterStore, LogEntry, MAX_LOG_BYTES, MAX_NODE, MAX_UNREAD_MESSAGES, NODE_LEASE, Record, StoreError,
+};
 pub(super) use tasks::ClusterTaskStore;
 pub(super) use write::task_owner;

@@ -52,7 +52,9 @@ pub trait ClusterStore: Send + Sync + 'static {
     /// Removes a record or a log. Returns whether there was one.
     fn remove<'a>(&'a self, name: &'a str) -> ClusterFuture<'a, bool>;
 
-    /// Appends entries to logs, in this order. A log expires when nothing has been appended to it for its lifetime.
+    /// Appends entries to logs, in this order. A log expires when nothing has been appended to it for its lifetime. Its
+    /// oldest entries are dropped when it has more of them than it keeps, or when they are longer than
+    /// [`MAX_LOG_BYTES`] together; the newest entry stays.
     fn append(&self, entries: Vec<LogEntry>) -> ClusterFuture<'_, ()>;
 
     /// Returns the entries of a log, oldest first.
@@ -100,7 +102,7 @@ pub struct LogEntry {
     pub name: String,
     /// The entry.
     pub entry: Bytes,
-    /// The number of entries that the log keeps, at least.
+    /// The number of entries that the log keeps, at least, if they are not too long.
     pub keep: usize,
     /// The time after which the log expires if nothing more is appended.
     pub lifetime: Duration,
@@ -133,6 +135,10 @@ pub const MAX_NODE: u32 = (1 << 20) - 1;
 
 /// The time after which a node that does not renew its lease counts as dead.
 pub const NODE_LEASE: Duration = Duration::from_secs(5);
+
+/// The total length of the entries of a log, in bytes, above which the oldest are dropped: as much as a server that is in
+/// no cluster keeps for a session.
+pub const MAX_LOG_BYTES: usize = 1 << 20;
 
 /// The number of messages that a store keeps for a node that does not read them, at least.
 pub const MAX_UNREAD_MESSAGES: usize = 10_000;
