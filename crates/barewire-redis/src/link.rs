@@ -229,11 +229,7 @@ async fn run(
 }
 
 /// Runs a script as [`run`] does, once for each of these calls.
-async fn run_all(
-    connection: &Connection,
-    script: &Script,
-    calls: &[ScriptCall],
-) -> Result<Value, redis::RedisError> {
+async fn run_all(connection: &Connection, script: &Script, calls: &[ScriptCall]) -> Result<Value, redis::RedisError> {
     let mut commands = pipe();
     for call in calls {
         commands.add_command(call.by_hash(script));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use barewire::server::http::cluster::{ClusterFuture, ClusterStore, LogEntry, MAX_LOG_BYTES, Record, StoreError};
 use bytes::Bytes;
-use redis::{Value, cmd};
+use redis::{Value, cmd, pipe};
 
 use crate::inbox::send_command;
 use crate::keys::Keys;
@@ -116,6 +116,20 @@ impl ClusterStore for Redis {
             let inbox = self.shared.keys.inbox(to);
             let command = send_command(&inbox, &message);
             self.shared.links.query(&inbox, &command).await.map(drop)
+        })
+    }
+
+    fn send_all(&self, to: u32, messages: Vec<Bytes>) -> ClusterFuture<'_, ()> {
+        Box::pin(async move {
+            if messages.is_empty() {
+                return Ok(());
+            }
+            let inbox = self.shared.keys.inbox(to);
+            let mut commands = pipe();
+            for message in &messages {
+                commands.add_command(send_command(&inbox, message));
+            }
+            self.shared.links.query_all(&inbox, &commands).await
         })
     }
 

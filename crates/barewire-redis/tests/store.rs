@@ -145,7 +145,8 @@ async fn a_log_of_long_entries_stays_short() {
     let one = server.join().await;
     let append = async |number: usize| {
         let entry = Bytes::from(vec![b'x'; MAX_LOG_BYTES / 2 - number]);
-        one.append(vec![LogEntry { name: "session/a/events".into(), entry, keep: 1000, lifetime: RECORD_LIFETIME }]).await
+        one.append(vec![LogEntry { name: "session/a/events".into(), entry, keep: 1000, lifetime: RECORD_LIFETIME }])
+            .await
     };
     for number in 0..20 {
         append(number).await.unwrap();

@@ -195,9 +195,8 @@ impl<S: ClusterStore> Test<'_, S> {
         for number in 0..20 {
             append(part - number).await;
         }
-        let lengths = async || -> Vec<usize> {
-            self.other.log(log).await.expect("log").iter().map(Bytes::len).collect()
-        };
+        let lengths =
+            async || -> Vec<usize> { self.other.log(log).await.expect("log").iter().map(Bytes::len).collect() };
         let kept = lengths().await;
         assert!((4..=8).contains(&kept.len()), "a log is not much longer than {MAX_LOG_BYTES} bytes: {kept:?}");
         let newest: Vec<usize> = (20 - kept.len()..20).map(|number| part - number).collect();
@@ -216,12 +215,14 @@ impl<S: ClusterStore> Test<'_, S> {
         for number in 0..300 {
             one.send(other.node(), message(number)).await.expect("send");
         }
+        one.send_all(other.node(), (300..400).map(message).collect()).await.expect("send");
+        one.send_all(other.node(), Vec::new()).await.expect("nothing to send");
         one.send(MAX_NODE, Bytes::from_static(b"no node")).await.expect("a message to a node that does not exist");
         let mut received = Vec::new();
-        while received.len() < 300 {
+        while received.len() < 400 {
             received.extend(receive(other).await);
         }
-        let expected: Vec<Bytes> = (0..300).map(message).collect();
+        let expected: Vec<Bytes> = (0..400).map(message).collect();
         assert_eq!(received, expected, "messages arrive once, and in the order of sending");
         // A message that is sent while the receiver waits.
         let (received, sent) = both(receive(one), async {

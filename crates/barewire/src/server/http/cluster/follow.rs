@@ -365,10 +365,12 @@ impl ClusterNode {
         follower: u32,
         key: u64,
     ) {
-        let send = |message: NodeMessage, body: &[u8]| self.outbox.send(follower, message.write(body));
-        let end = |why: StreamEnd| send(NodeMessage::Ended { key, why }, b"");
-        let event = |id: EventId, message: &[u8]| {
-            send(NodeMessage::Event { key, stream: id.stream, sequence: id.sequence }, message);
+        let send = |message: NodeMessage| self.outbox.send(follower, message.write(b""));
+        let end = |why: StreamEnd| send(NodeMessage::Ended { key, why });
+        let outgoing = self.outbox.stream(session, follower);
+        let event = async |id: EventId, message: &[u8]| {
+            let event = NodeMessage::Event { key, stream: id.stream, sequence: id.sequence };
+            self.outbox.send_of_stream(&outgoing, event.write(message)).await;
         };
         // The other node reads the store: all that this node has sent must be there.
         let name = session;
@@ -391,15 +393,17 @@ impl ClusterNode {
                 let mailbox = session.unsolicited();
                 let number = mailbox.open_stream();
                 let priming = mailbox.take_priming_id().map(|id| (id.stream, id.sequence));
-                send(NodeMessage::Following { key, priming }, b"");
+                send(NodeMessage::Following { key, priming });
                 StreamReader::attached(mailbox, number)
             }
             Some((stream, sequence)) => {
                 let id = EventId { stream, sequence };
                 let resumed = if session.has_stream(stream) { session.resume(id).await } else { None };
                 let Some(resumed) = resumed else { return end(unknown().await) };
-                send(NodeMessage::Following { key, priming: None }, b"");
-                resumed.replay.iter().for_each(|(id, message)| event(*id, message));
+                send(NodeMessage::Following { key, priming: None });
+                for (id, message) in &resumed.replay {
+                    event(*id, message).await;
+                }
                 let Some(reader) = resumed.reader else { return end(StreamEnd::Complete) };
                 reader
             }
@@ -407,9 +411,12 @@ impl ClusterNode {
         loop {
             match until(poll_fn(|context| reader.poll_next(context)), tokio::time::sleep(NODE_LEASE)).await {
                 Some(StreamItem::Messages(messages)) => {
-                    messages.iter().for_each(|queued| event(queued.id, &queued.message));
-                    drop(messages);
-                    session.has_written();
+                    // As with a client of this node, a message counts as waiting until there is room for it.
+                    for queued in messages {
+                        event(queued.id, &queued.message).await;
+                        drop(queued);
+                        session.has_written();
+                    }
                 }
                 Some(StreamItem::HangUp(retry)) => {
                     let retry_ms = u64::try_from(retry.as_millis()).unwrap_or(u64::MAX);

@@ -63,6 +63,10 @@ impl ClusterStore for MeasuredStore {
         self.measure(self.store.send(to, message))
     }
 
+    fn send_all(&self, to: u32, messages: Vec<Bytes>) -> ClusterFuture<'_, ()> {
+        self.measure(self.store.send_all(to, messages))
+    }
+
     /// Not measured: it waits for others.
     fn receive(&self) -> ClusterFuture<'_, Vec<Bytes>> {
         self.store.receive()

@@ -64,6 +64,17 @@ pub trait ClusterStore: Send + Sync + 'static {
     /// [`MAX_UNREAD_MESSAGES`] newer ones to read.
     fn send(&self, to: u32, message: Bytes) -> ClusterFuture<'_, ()>;
 
+    /// Sends messages to a node, in this order, as [`Self::send`] does. If that fails, any of them may have been sent. A
+    /// store that is far away needs one round trip for all.
+    fn send_all(&self, to: u32, messages: Vec<Bytes>) -> ClusterFuture<'_, ()> {
+        Box::pin(async move {
+            for message in messages {
+                self.send(to, message).await?;
+            }
+            Ok(())
+        })
+    }
+
     /// Waits for messages to this node, and returns them in the order in which they were sent. Each message is returned
     /// once. If the engine is away, this returns an error after a few seconds. Called by one task only.
     fn receive(&self) -> ClusterFuture<'_, Vec<Bytes>>;
