@@ -106,20 +106,22 @@ impl Client {
                 let arguments = json!({ "token": token, "steps": STEPS, "ms": STEP_MS });
                 self.legacy("step", arguments, token, STEPS).await
             }
+            Kind::Task => self.task(token).await,
+            Kind::Cancel => self.cancelled(token).await,
+            Kind::Listen => self.change(token).await,
         }
     }
 
     async fn modern(&mut self, tool: &str, arguments: Value, mut params: Value) -> Result<Value, Trouble> {
-        let id = self.calls;
         params["name"] = tool.into();
         params["arguments"] = arguments;
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-        });
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        let headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
-        self.last = format!("modern {tool}");
+        self.modern_request("tools/call", tool, params).await
+    }
+
+    async fn modern_request(&mut self, method: &str, name: &str, params: Value) -> Result<Value, Trouble> {
+        let id = self.calls;
+        let (headers, message) = modern_message(id, method, Some(name), params, self.kind == Kind::Task);
+        self.last = format!("modern {method} {name}");
         let mut response = self.http.post(&headers, &message).await.map_err(broken)?;
         let mut answer = None;
         if response.is_stream() {
@@ -135,6 +137,138 @@ impl Client {
         let answer = answer.ok_or_else(|| Trouble::Broken("a stream without an answer".to_owned()))?;
         assert_eq!(answer["id"], id, "the answer to this call: {answer}");
         result_of(answer)
+    }
+
+    /// Calls a tool that runs as a task, and fetches its result, however often that takes. A task whose id the client has
+    /// got is not forgotten.
+    async fn task(&mut self, token: &str) -> Result<(), Trouble> {
+        let created = self.modern("work", json!({ "token": token }), json!({})).await?;
+        assert_eq!(created["resultType"], "task", "{created}");
+        let task = created["taskId"].as_str().expect("the id of a task").to_owned();
+        loop {
+            tokio::time::sleep(RETRY_PAUSE).await;
+            match self.modern_request("tasks/get", &task, json!({ "taskId": task })).await {
+                Ok(state) => match state["status"].as_str().expect("a status") {
+                    "working" => self.last = format!("task {task} is working"),
+                    "completed" => return expect_text(&state["result"], token),
+                    "failed" => {
+                        let why = state["error"]["message"].as_str().expect("an error says why");
+                        return Err(Trouble::Told(why.to_owned()));
+                    }
+                    status => panic!("a task that nobody has cancelled is {status}: {state}"),
+                },
+                Err(trouble) => {
+                    self.last = format!("task {task}: {trouble:?}");
+                    self.http = HttpClient::new(self.load.port);
+                }
+            }
+        }
+    }
+
+    /// Calls in a session, and cancels the call. One session in three is ended then.
+    async fn cancelled(&mut self, token: &str) -> Result<(), Trouble> {
+        let session = self.session().await?;
+        let id = self.calls;
+        let params = json!({"name": "hold", "arguments": {"token": token}, "_meta": {"progressToken": id}});
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        self.last = "post hold".to_owned();
+        let mut response = self.http.post(&session, &message).await.map_err(broken)?;
+        if !response.is_stream() {
+            let answer = answer_of(&mut response).await?;
+            result_of(answer)?;
+            panic!("a call that waits begins with its progress");
+        }
+        let mut stream = Stream { id, last: None, next_step: 1, answer: None };
+        while stream.next_step == 1 {
+            let event = response.event().await.map_err(broken)?;
+            stream.take(event.ok_or_else(|| Trouble::Broken("a stream has ended".to_owned()))?);
+        }
+        let params = json!({"requestId": id, "reason": "a test"});
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        self.post_until_accepted(&session, &cancel).await?;
+        self.last = "the end of a call that was cancelled".to_owned();
+        while let Some(event) = response.event().await.map_err(broken)? {
+            stream.take(event);
+        }
+        if let Some(answer) = stream.answer {
+            result_of(answer)?;
+            return Err(Trouble::Told("a call that was cancelled was answered".to_owned()));
+        }
+        self.http.keep(response);
+        if id.is_multiple_of(3) { self.end_session(&session).await } else { Ok(()) }
+    }
+
+    /// Ends the session, and expects that it is not served afterwards.
+    async fn end_session(&mut self, session: &str) -> Result<(), Trouble> {
+        self.session = None;
+        let mut is_again = false;
+        let ping = json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"});
+        loop {
+            self.last = format!("DELETE, for the first time: {}", !is_again);
+            match self.http.delete(session).await {
+                Ok(response) if response.status < 300 || is_again && response.status == 404 => break,
+                Ok(mut response) if response.status < 500 => {
+                    return Err(told(response.status, &response.text().await.map_err(broken)?));
+                }
+                Ok(_) | Err(_) => is_again = true,
+            }
+            self.http = HttpClient::new(self.load.port);
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        loop {
+            self.last = "a ping in a session that has ended".to_owned();
+            self.http = HttpClient::new(self.load.port);
+            match self.http.post(session, &ping).await {
+                Ok(response) if response.status == 404 => return Ok(()),
+                // A node that cannot ask the store may still know the session.
+                Ok(response) if response.status < 500 => {
+                    return Err(Trouble::Told("a session that has ended is served".to_owned()));
+                }
+                Ok(_) | Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
+            }
+        }
+    }
+
+    /// Announces a change, and expects that each of several listens hears of it. A node that has just started, or cannot
+    /// reach the store, is not told of a change, so it is announced again.
+    async fn change(&mut self, token: &str) -> Result<(), Trouble> {
+        let uri = format!("load:///{token}");
+        let mut listens = Vec::new();
+        for _ in 0..LISTENS {
+            let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
+            let (headers, message) = modern_message(self.calls, "subscriptions/listen", None, params, false);
+            self.last = "a listen".to_owned();
+            let mut response = HttpClient::new(self.load.port).post(&headers, &message).await.map_err(broken)?;
+            if !response.is_stream() {
+                let answer = answer_of(&mut response).await?;
+                return Err(result_of(answer).expect_err("a listen has no result while it lasts"));
+            }
+            next_method(&mut response, "notifications/subscriptions/acknowledged").await?;
+            listens.push(response);
+        }
+        let answer = self.modern("change", json!({"token": token, "uri": uri}), json!({})).await?;
+        expect_text(&answer, token)?;
+        self.last = format!("the notifications of {uri}");
+        let heard = async {
+            for listen in &mut listens {
+                let updated = next_method(listen, "notifications/resources/updated").await?;
+                assert_eq!(updated["params"]["uri"], uri, "what was listened for: {updated}");
+            }
+            Ok(())
+        };
+        let load = Arc::clone(&self.load);
+        let announce_again = async {
+            for number in 1.. {
+                tokio::time::sleep(ANNOUNCE_PAUSE).await;
+                load.tally.add_announced_again();
+                let arguments = json!({"token": format!("{token}-again-{number}"), "uri": uri});
+                let _ = self.modern("change", arguments, json!({})).await;
+            }
+        };
+        tokio::select! {
+            heard = heard => heard,
+            () = announce_again => unreachable!("there is no last number"),
+        }
     }
 
     async fn modern_question(&mut self, token: &str) -> Result<(), Trouble> {
@@ -246,16 +380,21 @@ impl Client {
     async fn answer(&mut self, session: &str, question: &Value) -> Result<(), Trouble> {
         let result = json!({"action": "accept", "content": {"name": "Ann"}});
         let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        self.post_until_accepted(session, &answer).await
+    }
+
+    /// Posts an answer or a notification while a response is open, until it is accepted.
+    async fn post_until_accepted(&mut self, session: &str, message: &Value) -> Result<(), Trouble> {
         loop {
-            self.last = "the answer to a question".to_owned();
-            if let Ok(mut response) = self.second.post(session, &answer).await {
+            self.last = format!("posts {message}");
+            if let Ok(mut response) = self.second.post(session, message).await {
                 match accepted(&mut response).await {
                     Ok(()) => {
                         self.second.keep(response);
                         return Ok(());
                     }
                     Err(Trouble::Told(why)) if !why.starts_with('5') => return Err(Trouble::Told(why)),
-                    // The answer is sent again: if it has arrived, the second one is ignored.
+                    // It is sent again: if it has arrived, the second one is ignored.
                     Err(_) => {}
                 }
             }
@@ -296,6 +435,32 @@ impl Stream {
                 self.answer = Some(message);
                 None
             }
+        }
+    }
+}
+
+/// Returns the headers and the message of a modern request.
+fn modern_message(id: u64, method: &str, name: Option<&str>, mut params: Value, has_tasks: bool) -> (String, Value) {
+    let mut capabilities = json!({"elicitation": {"form": {}}});
+    if has_tasks {
+        capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    }
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+    let headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}");
+    (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+/// Reads a stream until there is a message with this method.
+async fn next_method(response: &mut HttpResponse, method: &str) -> Result<Value, Trouble> {
+    loop {
+        let event = response.event().await.map_err(broken)?;
+        let event = event.ok_or_else(|| Trouble::Broken("a listen has ended".to_owned()))?;
+        if let Some(message) = event.message.filter(|message| message["method"] == method) {
+            return Ok(message);
         }
     }
 }
@@ -352,3 +517,9 @@ const PAUSE: Duration = Duration::from_millis(4);
 
 /// The pause before a client tries again.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
+
+/// The number of listens that hear of each change.
+const LISTENS: usize = 2;
+
+/// The pause before a change is announced again.
+const ANNOUNCE_PAUSE: Duration = Duration::from_secs(1);

@@ -54,6 +54,11 @@ impl HttpClient {
         self.send("GET", &format!("Accept: text/event-stream\r\n{headers}Last-Event-ID: {last}\r\n"), "").await
     }
 
+    /// Ends the session of these header lines.
+    pub(crate) async fn delete(&mut self, headers: &str) -> io::Result<HttpResponse> {
+        self.send("DELETE", headers, "").await
+    }
+
     async fn send(&mut self, method: &str, headers: &str, body: &str) -> io::Result<HttpResponse> {
         let mut connection = match self.idle.take() {
             Some(connection) => connection,

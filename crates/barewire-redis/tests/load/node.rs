@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::peer::CallError;
-use barewire::server::{AskError, Call, Elicit};
+use barewire::server::{AskError, Call, Elicit, Resource, TaskPolicy, Tool};
 use barewire_redis::Redis;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,12 @@ struct Steps {
     token: String,
     steps: u32,
     ms: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Change {
+    token: String,
+    uri: String,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -85,6 +91,7 @@ fn server(ran: &Arc<File>) -> Server {
         move |token: &str| (&*ran).write_all(format!("{token}\n").as_bytes()).expect("written")
     };
     let (count_run, step_run, ask_run) = (run(ran), run(ran), run(ran));
+    let (work_run, hold_run, change_run) = (run(ran), run(ran), run(ran));
     let count = move |Token { token }| {
         count_run(&token);
         async move { token }
@@ -109,7 +116,35 @@ fn server(ran: &Arc<File>) -> Server {
             Ok::<_, AskError>(format!("{token} {name}"))
         }
     };
-    Server::new("load", "1")
+    let work = move |Token { token }| {
+        work_run(&token);
+        async move {
+            tokio::time::sleep(WORK_TIME).await;
+            token
+        }
+    };
+    let hold = move |call: Call, Token { token }| {
+        hold_run(&token);
+        async move {
+            call.progress(1, 1, None).await?;
+            tokio::time::sleep(HOLD_TIME).await;
+            Ok::<_, CallError>(token)
+        }
+    };
+    let server = Server::new("load", "1");
+    let handle = server.handle();
+    let change = move |Change { token, uri }| {
+        change_run(&token);
+        handle.updated(&uri);
+        async move { token }
+    };
+    server
+        // What subscriptions are about.
+        .with(Resource::new("load:///", "load", || async { "loaded" }))
+        .with(Tool::new("work", "Notes that it ran, and works as a task", work).task())
+        .task_policy(TaskPolicy::default().ttl(TASK_TIME).max_tasks(100_000))
+        .tool("hold", "Notes that it ran, and waits to be cancelled", hold)
+        .tool("change", "Notes that it ran, and announces a change", change)
         .tool("echo", "Says it again", |Token { token }| async move { token })
         .tool("count", "Notes that it ran", count)
         .tool("step", "Reports its progress", step)
@@ -118,3 +153,12 @@ fn server(ran: &Arc<File>) -> Server {
 
 /// The time that a balancer has to notice that the node will stop.
 const DRAIN_TIME: Duration = Duration::from_millis(800);
+
+/// The time that a task takes.
+const WORK_TIME: Duration = Duration::from_millis(30);
+
+/// The time for which tasks are kept: longer than a client waits for one.
+const TASK_TIME: Duration = Duration::from_secs(300);
+
+/// The time after which a call that was not cancelled is answered: longer than a client needs to cancel it.
+const HOLD_TIME: Duration = Duration::from_secs(60);

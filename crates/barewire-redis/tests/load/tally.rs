@@ -13,6 +13,12 @@ pub(crate) enum Kind {
     Legacy,
     LegacyQuestion,
     Stream,
+    /// A call that runs as a task, whose result is fetched.
+    Task,
+    /// A call that is cancelled; one session in three ends with it.
+    Cancel,
+    /// A change that several listens hear of.
+    Listen,
 }
 
 /// When a call began.
@@ -42,6 +48,8 @@ struct TallyState {
     reasons: BTreeMap<String, u32>,
     answered: HashSet<String>,
     resumed: u32,
+    /// The number of changes that were announced again, because a listen had not heard of them.
+    announced_again: u32,
     slowest: Duration,
 }
 
@@ -91,6 +99,10 @@ impl Tally {
         self.lock().resumed += 1;
     }
 
+    pub(crate) fn add_announced_again(&self) {
+        self.lock().announced_again += 1;
+    }
+
     pub(crate) fn resumed(&self) -> u32 {
         self.lock().resumed
     }
@@ -130,6 +142,8 @@ impl fmt::Display for Tally {
         for (reason, count) in &state.reasons {
             writeln!(f, "  {count:>6} x {reason}")?;
         }
-        write!(f, "  {} streams resumed; the slowest call took {:.1?}", state.resumed, state.slowest)
+        let TallyState { resumed, announced_again, slowest, .. } = &*state;
+        write!(f, "  {resumed} streams resumed, {announced_again} changes announced again; ")?;
+        write!(f, "the slowest call took {slowest:.1?}")
     }
 }
