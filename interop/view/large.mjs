@@ -90,7 +90,7 @@ test(`${FRAMES} frames`, async () => {
   await page.keyboard.press("Home");
   await page.locator('.grid[aria-activedescendant="frame-row-0"]').waitFor();
   const middle = Math.floor(FRAMES / 2);
-  await page.evaluate((frame) => (location.hash = location.hash.replace(/f=\d+/, `f=${frame}`)), middle);
+  await page.evaluate((frame) => (location.hash = location.hash.replace(/f=\w+/, `f=${frame}`)), middle);
   await detailOf(page, middle);
   await page.locator(".list-layer .row.selected").waitFor();
   const session = await opened.context.newCDPSession(page);

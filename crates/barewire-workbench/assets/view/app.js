@@ -352,7 +352,7 @@ async function goToPartner() {
 
 async function start() {
   const names = makeTabs();
-  const token = startView(names, withSource);
+  const token = startView(names, withSource, (later) => api.enter(later).catch((error) => notice(wordsOf(error))));
   onView(viewChanged);
   startFilter();
   startSplitter();

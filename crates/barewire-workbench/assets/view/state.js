@@ -120,8 +120,9 @@ export function onView(listener) {
  * Reads the URL, and follows it from now on. Returns the token that was in it, which is removed from it.
  * @param {readonly string[]} tabs
  * @param {(view: View) => View} correction
+ * @param {(token: string) => void} enter called with a token that comes later: the URL of another program was pasted
  */
-export function startView(tabs, correction) {
+export function startView(tabs, correction, enter) {
   knownTabs = tabs;
   correct = correction;
   const params = new URLSearchParams(location.hash.slice(1));
@@ -130,6 +131,8 @@ export function startView(tabs, correction) {
   history.replaceState(null, "", fragment(current));
   // `hashchange` also comes after a link and after an edit of the address; `popstate` comes with both.
   window.addEventListener("popstate", () => {
+    const later = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (later) enter(later);
     const next = correct(parseFragment(location.hash));
     // An address that was edited can say what does not exist.
     history.replaceState(null, "", fragment(next));
