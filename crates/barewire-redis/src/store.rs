@@ -1,7 +1,7 @@
 //! The operations of the library's trait -> commands of Redis.
 //!
-//! A log is a list, not a stream: a stream takes more than 4 KiB from its first entry on, and its ids are not needed. The
-//! first element of the list is the total length of the entries, which follow it.
+//! A log is a list, not a stream: a stream takes more than 4 KiB from its first entry on, and its ids are not needed.
+//! The first element of the list is the total length of the entries, which follow it.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -139,8 +139,8 @@ impl Client {
         result_of(answer)
     }
 
-    /// Calls a tool that runs as a task, and fetches its result, however often that takes. A task whose id the client has
-    /// got is not forgotten.
+    /// Calls a tool that runs as a task, and fetches its result, however often that takes. A task whose id the client
+    /// has got is not forgotten.
     async fn task(&mut self, token: &str) -> Result<(), Trouble> {
         let created = self.modern("work", json!({ "token": token }), json!({})).await?;
         assert_eq!(created["resultType"], "task", "{created}");
@@ -229,8 +229,8 @@ impl Client {
         }
     }
 
-    /// Announces a change, and expects that each of several listens hears of it. A node that has just started, or cannot
-    /// reach the store, is not told of a change, so it is announced again.
+    /// Announces a change, and expects that each of several listens hears of it. A node that has just started, or
+    /// cannot reach the store, is not told of a change, so it is announced again.
     async fn change(&mut self, token: &str) -> Result<(), Trouble> {
         let uri = format!("load:///{token}");
         let mut listens = Vec::new();

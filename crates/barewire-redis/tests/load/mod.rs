@@ -1,7 +1,7 @@
 //! Faults under load: clients of both eras call nodes behind HAProxy while something breaks. Each call is answered
-//! once, or ends in an error that says why; none runs twice; and each event of a stream arrives once. A task that a client
-//! knows has one result, a call that is cancelled ends, a session that has ended is served nowhere, and each listen hears
-//! of a change, at whatever node it is announced.
+//! once, or ends in an error that says why; none runs twice; and each event of a stream arrives once. A task that a
+//! client knows has one result, a call that is cancelled ends, a session that has ended is served nowhere, and each
+//! listen hears of a change, at whatever node it is announced.
 //!
 //! The short runs are ordinary tests. The long ones make 100,000 calls and resume 5,000 streams:
 //! `cargo test --release -p barewire-redis --test all -- --ignored --nocapture --test-threads=1 load::long`

@@ -64,8 +64,8 @@ pub trait ClusterStore: Send + Sync + 'static {
     /// [`MAX_UNREAD_MESSAGES`] newer ones to read.
     fn send(&self, to: u32, message: Bytes) -> ClusterFuture<'_, ()>;
 
-    /// Sends messages to a node, in this order, as [`Self::send`] does. If that fails, any of them may have been sent. A
-    /// store that is far away needs one round trip for all.
+    /// Sends messages to a node, in this order, as [`Self::send`] does. If that fails, any of them may have been sent.
+    /// A store that is far away needs one round trip for all.
     fn send_all(&self, to: u32, messages: Vec<Bytes>) -> ClusterFuture<'_, ()> {
         Box::pin(async move {
             for message in messages {
@@ -147,8 +147,8 @@ pub const MAX_NODE: u32 = (1 << 20) - 1;
 /// The time after which a node that does not renew its lease counts as dead.
 pub const NODE_LEASE: Duration = Duration::from_secs(5);
 
-/// The total length of the entries of a log, in bytes, above which the oldest are dropped: as much as a server that is in
-/// no cluster keeps for a session.
+/// The total length of the entries of a log, in bytes, above which the oldest are dropped: as much as a server that is
+/// in no cluster keeps for a session.
 pub const MAX_LOG_BYTES: usize = 1 << 20;
 
 /// The number of messages that a store keeps for a node that does not read them, at least.

@@ -207,7 +207,8 @@ impl OutboxQueue {
         self.take_messages().or_else(|| self.take_entries())
     }
 
-    /// Adds an item to a lane. Returns whether it is the first one since everything was written for which others are lost.
+    /// Adds an item to a lane. Returns whether it is the first one since everything was written for which others are
+    /// lost.
     pub(super) fn add(&mut self, lane: Lane, content: ItemContent) -> bool {
         self.last_number += 1;
         let item = OutboxItem { number: self.last_number, content };
@@ -295,7 +296,7 @@ impl OutboxQueue {
         // If some can be written and others cannot, those that can would be written again with each attempt.
         let is_of_one_lane = self.failed.is_some_and(|at| at.elapsed() < CAREFUL_TIME);
         let (mut group, mut room) = (OutboxGroup::default(), EMPTY_GROUP);
-        while !room.is_full() && !(is_of_one_lane && !group.lanes.is_empty()) {
+        while !room.is_full() && (!is_of_one_lane || group.lanes.is_empty()) {
             let Some(lane) = self.ready_logs.pop_front() else { break };
             if let Some((items, _)) = self.take_items(&lane, &mut room) {
                 group.lanes.push((lane, items));
