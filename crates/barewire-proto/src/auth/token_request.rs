@@ -168,18 +168,16 @@ impl SignIn {
             (Some(_), _, Some("access_denied")) => Err(StopReason::Denied(error)),
             (Some(polls), ..) if error.is_temporary() => self.wait_longer(polls),
             _ if error.is_temporary() => Err(StopReason::Unavailable { url: Box::new(url), error }),
-            // The refresh token is no longer valid, or the client is no longer known: sign in anew.
-            (None, TokenGrant::Refresh { .. }, _) => {
-                let is_unknown_client = error.is("invalid_client");
-                // A refusal without a code is not from the authorization server, but from a proxy in front of it.
-                self.has_lost_refresh_token = error.code.is_some() && !is_unknown_client;
+            (None, TokenGrant::Refresh { .. }, Some("invalid_client")) => self.register_again(url, error, world),
+            (None, TokenGrant::Refresh { .. }, code) => {
+                let Some(is_lost) = refresh_refusal(code) else {
+                    return Err(StopReason::TokenRefused { url: Box::new(url), error });
+                };
+                self.has_lost_refresh_token = is_lost;
                 if let Some(stored) = &mut self.credentials {
                     stored.refresh_token = None;
                 }
-                match is_unknown_client {
-                    true => self.register_again(url, error, world),
-                    false => self.continue_without_refresh(world),
-                }
+                self.continue_without_refresh(world)
             }
             (None, TokenGrant::Code { .. }, Some("invalid_client")) => self.register_again(url, error, world),
             _ => Err(StopReason::TokenRefused { url: Box::new(url), error }),
@@ -262,6 +260,19 @@ impl SignIn {
         (self.issued_at, self.is_accepted) = (now, false);
         self.credentials = Some(credentials.clone());
         Ok(SignInEffect::Token(Box::new(credentials)))
+    }
+}
+
+/// Returns whether a refresh token is lost after a refusal with this code; `None` if the refusal is about the request, and
+/// says nothing about the token. Otherwise the user signs in.
+fn refresh_refusal(code: Option<&str>) -> Option<bool> {
+    match code {
+        // RFC 6749, section 5.2: the token is no longer valid, or this client can never use it.
+        Some("invalid_grant" | "unauthorized_client" | "unsupported_grant_type") => Some(true),
+        // A parameter is missing or wrong (section 5.2; RFC 8707, section 2), or the proof is: RFC 9449, section 5.
+        Some("invalid_request" | "invalid_scope" | "invalid_target" | "invalid_dpop_proof" | "use_dpop_nonce") => None,
+        // A code that no specification defines; without a code, the refusal is that of a proxy. The store keeps the token.
+        Some(_) | None => Some(false),
     }
 }
 
