@@ -196,7 +196,9 @@ impl SignInRunner {
                 let (nonce, header) = with_nonce(rest);
                 let mut headers = vec![("WWW-Authenticate", header)];
                 headers.extend(nonce.map(|nonce| ("DPoP-Nonce", nonce)));
-                self.step(SignInEvent::Challenge(AuthChallenge::read(status, &headers[..])))
+                // The request had the token, if there is one.
+                let sent = self.sign_in.as_ref().and_then(|sign_in| sign_in.credentials()).map(|it| it.token_type);
+                self.step(SignInEvent::Challenge(AuthChallenge::read_for(sent, status, &headers[..])))
             }
             "fetched" => {
                 let (status, body) = number(rest);

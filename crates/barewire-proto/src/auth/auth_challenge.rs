@@ -1,6 +1,7 @@
 //! A 401 or 403 response -> what the server asks for. RFC 6750, section 3; RFC 9728, section 5.1; RFC 9449, section
 //! 7.1.
 
+use super::credentials::TokenType;
 use super::dpop::DPOP_NONCE;
 use super::scope::Scopes;
 use crate::http::{Headers, challenge, single};
@@ -29,11 +30,19 @@ impl AuthChallenge {
     /// Reads a response. A server may send a challenge for each scheme; of a parameter that both have, the first is
     /// used.
     pub fn read(status: u16, headers: &(impl Headers + ?Sized)) -> Self {
+        Self::read_for(None, status, headers)
+    }
+
+    /// Reads the response to a request with a token that was `sent` under this scheme. Of a parameter that the challenges
+    /// of both schemes have, that of this scheme is used: the error of the other one is about a request that was not made.
+    pub fn read_for(sent: Option<TokenType>, status: u16, headers: &(impl Headers + ?Sized)) -> Self {
         let challenges = challenge::parse(headers);
         let known = |scheme: &str| challenges.iter().any(|challenge| challenge.is(scheme));
         let param = |name: &str| {
-            let ours = challenges.iter().filter(|challenge| challenge.is("Bearer") || challenge.is("DPoP"));
-            ours.filter_map(|challenge| challenge.param(name)).next().map(str::to_owned)
+            // The sort is stable: without a token, the first challenge comes first.
+            let mut ours: Vec<_> = challenges.iter().filter(|it| it.is("Bearer") || it.is("DPoP")).collect();
+            ours.sort_by_key(|challenge| sent.is_some_and(|own| !challenge.is(own.as_str())));
+            ours.into_iter().find_map(|challenge| challenge.param(name)).map(str::to_owned)
         };
         let nonce = single(headers, DPOP_NONCE).ok().flatten().and_then(|nonce| std::str::from_utf8(nonce).ok());
         Self {
@@ -76,6 +85,13 @@ mod tests {
         assert!(challenge.wants_nonce() && challenge.names_dpop && !challenge.dpop_only);
         assert!(AuthChallenge::read(401, &headers[1..2]).dpop_only);
         assert!(!AuthChallenge::read(401, &headers[1..2]).wants_nonce(), "there is no nonce");
+        let both = [
+            ("WWW-Authenticate", "Bearer error=\"invalid_token\", DPoP error=\"use_dpop_nonce\""),
+            ("DPoP-Nonce", "n1"),
+        ];
+        let read = |sent| AuthChallenge::read_for(sent, 401, &both[..]);
+        assert!(read(Some(TokenType::Dpop)).wants_nonce());
+        assert!(!read(Some(TokenType::Bearer)).wants_nonce() && !read(None).wants_nonce());
         let empty: [(&str, &str); 0] = [];
         assert_eq!(AuthChallenge::read(401, &empty[..]), AuthChallenge { status: 401, ..AuthChallenge::default() });
     }

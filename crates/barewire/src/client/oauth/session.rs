@@ -102,7 +102,8 @@ impl Authorizer for SignInSession {
     }
 
     fn challenged<'a>(&'a self, refusal: RefusedRequest<'a>) -> GrantFuture<'a> {
-        let challenge = AuthChallenge::read(refusal.status.as_u16(), &HeaderMapView(refusal.headers));
+        let sent = refusal.token.and_then(|_| self.0.machine().decisions.credentials().map(|it| it.token_type));
+        let challenge = AuthChallenge::read_for(sent, refusal.status.as_u16(), &HeaderMapView(refusal.headers));
         let refused = refusal.token.map(SecretText::new);
         let (state, address) = (Arc::clone(&self.0), refusal.address);
         Box::pin(async move {
