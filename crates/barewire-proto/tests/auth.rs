@@ -229,6 +229,8 @@ impl SignInRunner {
     }
 
     fn step(&mut self, event: SignInEvent<'_>) -> Vec<String> {
+        let debug = format!("{event:?}");
+        assert!(["s3cret", "access_token", "code="].iter().all(|secret| !debug.contains(secret)), "{debug}");
         let sign_in = self.sign_in.as_mut().expect("a sign-in");
         let effect = sign_in.step(event, self.now, &mut self.crypto);
         let shown = shown_effect(&effect);

@@ -248,7 +248,9 @@ impl SignIn {
     }
 
     pub(super) fn device_started(&mut self, url: Url, (status, body): (u16, &[u8]), world: &mut World<'_>) -> Step {
-        let device = match DeviceResponse::read(status, body) {
+        let secrets: Vec<_> = self.flow.client.iter().filter_map(|client| client.secret.clone()).collect();
+        let device = DeviceResponse::read(status, body).map_err(|error| error.without(status, body, &secrets));
+        let device = match device {
             Ok(device) => device,
             Err(TokenError::Refused(error)) if error.is("invalid_client") => {
                 return self.register_again(url, error, world);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::document::{MAX_ENDPOINT_RESPONSE_BYTES, MetadataDocument};
+use super::secret::SecretText;
 use crate::safe_text::SafeText;
 
 /// The maximum number of characters of a peer's text that an error shows.
@@ -23,9 +24,16 @@ pub struct EndpointError {
 impl EndpointError {
     /// Reads the response of an endpoint whose status is not a success.
     pub fn read(status: u16, body: &[u8]) -> Self {
+        Self::read_without(status, body, &[])
+    }
+
+    /// Reads the response to a post that had these secrets, which the server may have repeated in its texts.
+    pub(super) fn read_without(status: u16, body: &[u8], secrets: &[SecretText]) -> Self {
         let document = MetadataDocument::read(body, MAX_ENDPOINT_RESPONSE_BYTES);
         let text = |name| document.and_then(|document| document.text(name).ok().flatten());
-        Self::new(Some(status), text("error"), text("error_description"))
+        // Before the text is shortened: a part of a secret would not be found.
+        let hidden = |text: String| secrets.iter().fold(text, |text, secret| secret.hide_in(&text));
+        Self::new(Some(status), text("error").map(hidden), text("error_description").map(hidden))
     }
 
     /// Creates an error from a code and a description that a peer sent.

@@ -34,6 +34,10 @@ pub const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 /// The type of a SAML 2.0 assertion: RFC 8693, section 3.
 pub const SAML2: &str = "urn:ietf:params:oauth:token-type:saml2";
 
+/// The parameters that are secrets.
+const SECRET_PARAMETERS: [&str; 7] =
+    ["code", "code_verifier", "refresh_token", "device_code", "subject_token", "assertion", "client_secret"];
+
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// The reason for which a token is requested, with what the grant needs.
@@ -120,11 +124,13 @@ pub struct Post {
     pub assertion: Option<AssertionRequest>,
     /// The proof to be signed and sent in the header `DPoP`, if there is one.
     pub proof: Option<ProofRequest>,
+    /// The secrets of the post, which the server may repeat in an error.
+    pub(super) secrets: Vec<SecretText>,
 }
 
 impl Post {
     pub(super) fn json(url: Url, body: String) -> Self {
-        Self { url, body: PostBody::Json(body), authorization: None, assertion: None, proof: None }
+        Self { url, body: PostBody::Json(body), authorization: None, assertion: None, proof: None, secrets: Vec::new() }
     }
 
     /// Creates the post of a form by a client, which authenticates with `method`. `issuer` is the audience of a signed
@@ -155,7 +161,21 @@ impl Post {
                 });
             }
         }
-        Self { url, body: PostBody::Form(pairs), authorization, assertion, proof: None }
+        let is_secret = |(name, _): &&(&'static str, SecretText)| SECRET_PARAMETERS.contains(name);
+        let mut secrets: Vec<_> = pairs.iter().filter(is_secret).map(|(_, value)| value.clone()).collect();
+        secrets.extend(client.secret.clone());
+        // Without the name of the scheme, which the server may leave out.
+        let credentials = authorization.as_ref().and_then(|value: &SecretText| value.expose().split_once(' '));
+        secrets.extend(credentials.map(|(_, credentials)| credentials.into()));
+        Self { url, body: PostBody::Form(pairs), authorization, assertion, proof: None, secrets }
+    }
+
+    /// Whether the post sends a refresh token to be exchanged. The server may replace the token, so that the response is
+    /// the only place where the new one is: store it before the program ends.
+    pub fn is_renewal(&self) -> bool {
+        let is_refresh =
+            |(name, value): &(&str, SecretText)| *name == "grant_type" && value.expose() == grant_type::REFRESH;
+        matches!(&self.body, PostBody::Form(pairs) if pairs.iter().any(is_refresh))
     }
 
     /// Returns the type of the body.

@@ -4,6 +4,8 @@
 //! challenge leads to; `discovery` finds the authorization server, `authorize` asks for the grant, and `token_request`
 //! for the token.
 
+use std::fmt;
+
 use super::auth_challenge::AuthChallenge;
 use super::authorization_request::{Crypto, PendingAuthorization};
 use super::credentials::{ClientRegistration, Credentials, TokenType};
@@ -37,8 +39,9 @@ const MIN_TOKEN_LIFETIME: u64 = 10;
 /// second can have ended in the meantime.
 const MAX_NONCE_RETRIES: u32 = 2;
 
-/// Something that has happened. The caller sends each effect's result as the next event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that has happened. The caller sends each effect's result as the next event. `Debug` shows neither the bodies
+/// of responses nor callbacks: they contain tokens and codes.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignInEvent<'a> {
     /// The user wants to sign in, without a challenge. A refresh token of the record is not used, because the user may
@@ -80,6 +83,23 @@ pub enum SignInEvent<'a> {
     Waited,
     /// The user ended the sign-in.
     Cancelled,
+}
+
+impl fmt::Debug for SignInEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("Start"),
+            Self::Challenge(challenge) => f.debug_tuple("Challenge").field(challenge).finish(),
+            Self::Expired => f.write_str("Expired"),
+            Self::Accepted => f.write_str("Accepted"),
+            Self::Fetched { status, .. } => f.debug_struct("Fetched").field("status", status).finish_non_exhaustive(),
+            Self::Failed { why } => f.debug_struct("Failed").field("why", why).finish(),
+            Self::Posted { status, .. } => f.debug_struct("Posted").field("status", status).finish_non_exhaustive(),
+            Self::Callback { .. } => f.debug_struct("Callback").finish_non_exhaustive(),
+            Self::Waited => f.write_str("Waited"),
+            Self::Cancelled => f.write_str("Cancelled"),
+        }
+    }
 }
 
 /// Something to do next.

@@ -40,6 +40,16 @@ impl From<BadMember> for TokenError {
     }
 }
 
+impl TokenError {
+    /// Returns the error of this response without the secrets of the post, which the server may have repeated.
+    pub(super) fn without(self, status: u16, body: &[u8], secrets: &[SecretText]) -> Self {
+        match self {
+            Self::Refused(_) => Self::Refused(EndpointError::read_without(status, body, secrets)),
+            Self::Response(name) => Self::Response(name),
+        }
+    }
+}
+
 impl IssuedToken {
     /// Reads the response of a token endpoint.
     pub fn read(status: u16, body: &[u8]) -> Result<Self, TokenError> {

@@ -136,10 +136,12 @@ impl SignIn {
         }
         if matches!(request.grant, TokenGrant::Exchange { .. }) {
             let assertion = read_exchange(status, body);
+            let assertion = assertion.map_err(|error| error.without(status, body, &request.post.secrets));
             let assertion = assertion.map_err(|error| stop_of_token_error(request.post.url, error))?;
             return self.request_token(TokenGrant::Assertion { assertion }, None);
         }
-        match IssuedToken::read(status, body) {
+        let token = IssuedToken::read(status, body);
+        match token.map_err(|error| error.without(status, body, &request.post.secrets)) {
             Ok(token) => self.issued(&request, token, world.now),
             Err(TokenError::Refused(error)) => self.token_refused(request, error, nonce.is_some(), world),
             Err(error) => Err(stop_of_token_error(request.post.url, error)),

@@ -7,10 +7,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use barewire::Failure;
+use barewire::client::http::{Dialer, Endpoint, Secret};
 use barewire::client::oauth::{
     Account, CredentialStore, DeviceCode, MemoryStore, SignIn, SignInPage, SignInUser, UserFuture,
 };
+use barewire::{Client, Failure};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -214,4 +215,24 @@ async fn signing_in_again_asks_the_user_and_replaces_the_account() {
     let left = sign_in(&store, &away).again().timeout(Duration::from_millis(300));
     connect(&scene.url, left).await.expect_err("the user is away");
     assert_eq!(stored().await, before);
+}
+/// A server whose error page shows the request, as frameworks do that are in debug mode.
+#[tokio::test]
+async fn a_token_that_the_server_repeats_is_not_in_the_error() {
+    for status in [401, 403, 500] {
+        let server = Party::start(|_| {
+            move |asked: &Asked| {
+                let sent = asked.header("authorization").unwrap_or("nothing").to_owned();
+                match status {
+                    500 => Reply::Text(500, "text/plain", format!("failed for {sent}")),
+                    _ => Reply::Header(status, format!("WWW-Authenticate: Other error=\"failed for {sent}\"")),
+                }
+            }
+        });
+        let server = server.await;
+        let endpoint = Endpoint::new(server.url("/mcp")).bearer(Secret::new("access-hunter-1"));
+        let error = Client::http(endpoint).await.expect_err("it fails");
+        let shown = format!("{error} {error:?}");
+        assert!(shown.contains("failed for Bearer ***") && !shown.contains("hunter"), "{shown}");
+    }
 }

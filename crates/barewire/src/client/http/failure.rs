@@ -6,7 +6,7 @@ use std::sync::Arc;
 use barewire_proto::http::ResponseKind;
 use barewire_proto::http::challenge::{self, Challenge};
 use barewire_proto::transcript::EscapeWriter;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use super::FetchError;
 use super::fetch::FetchResponse;
@@ -82,13 +82,13 @@ impl HttpFailure {
 
     /// Returns the failure for a 401 response.
     fn unauthorized(response: &FetchResponse) -> Self {
-        Self::Unauthorized { origin: origin(response), challenge: challenges_text(&response.headers) }
+        Self::Unauthorized { origin: origin(response), challenge: challenges_text(response) }
     }
 
     /// Returns the failure for a 403 response; `why` is the error message in the body.
     fn forbidden(response: &FetchResponse, why: Option<&str>) -> Self {
         let mut said = why.map(shown).unwrap_or_default();
-        let wanted = challenges_text(&response.headers);
+        let wanted = challenges_text(response);
         if !said.is_empty() && !wanted.is_empty() {
             said.push_str("; ");
         }
@@ -146,20 +146,20 @@ pub(super) fn origin(response: &FetchResponse) -> String {
 }
 
 /// Returns the authentication challenges of a response on one line. Text from the server is escaped.
-fn challenges_text(headers: &HeaderMap) -> String {
-    let said = challenge::parse(&HeaderMapView(headers))
+fn challenges_text(response: &FetchResponse) -> String {
+    let said = challenge::parse(&HeaderMapView(&response.headers))
         .iter()
         .take(MAX_CHALLENGES_SHOWN)
-        .map(challenge_text)
+        .map(|challenge| challenge_text(challenge, response))
         .collect::<Vec<_>>();
     said.join(" or ")
 }
 
-fn challenge_text(challenge: &Challenge) -> String {
-    let mut said = shown(&challenge.scheme);
+fn challenge_text(challenge: &Challenge, response: &FetchResponse) -> String {
+    let mut said = shown(&response.without_secrets(&challenge.scheme));
     for name in ["error", "error_description", "scope", "resource_metadata"] {
         if let Some(value) = challenge.param(name) {
-            said.push_str(&format!(" {name}=\"{}\"", shown(value)));
+            said.push_str(&format!(" {name}=\"{}\"", shown(&response.without_secrets(value))));
         }
     }
     said

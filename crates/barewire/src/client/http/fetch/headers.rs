@@ -1,6 +1,7 @@
 //! Validates the headers that the user has set for an endpoint, and selects the headers that may be sent to another
 //! origin.
 
+use barewire_proto::auth::{DPOP, SecretText};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::super::credentials::Secret;
@@ -36,6 +37,12 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, FetchError> {
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| bad("cannot be sent"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// Returns the token and the proof of a request, without the scheme of the token, which a server may leave out.
+pub(super) fn secrets(headers: &HeaderMap) -> Vec<SecretText> {
+    let values = [header::AUTHORIZATION.as_str(), DPOP].into_iter().filter_map(|name| headers.get(name)?.to_str().ok());
+    values.map(|text| SecretText::new(text.split_once(' ').map_or(text, |(_, token)| token))).collect()
 }
 
 /// Returns the headers that may be sent to another origin: headers that describe the message, but no headers that

@@ -253,6 +253,7 @@ impl Fetch {
         let mut same_origin = at.origin() == self.shared.origin;
         for followed in 0.. {
             let request_to_send = self.build_request(request, &at, same_origin.then_some(credential))?;
+            let secrets = headers::secrets(request_to_send.headers());
             let answer = self.pool.request(request_to_send).await;
             let answer = answer.map_err(|error| FetchError::of_request(&at.origin(), &error))?;
             let location = answer.headers().get(header::LOCATION);
@@ -260,7 +261,7 @@ impl Fetch {
                 .map_err(|why| FetchError::Redirect { origin: at.origin().to_string(), why })?;
             let Some(to) = to else {
                 self.check_readable(&answer, &at)?;
-                return Ok(FetchResponse::new(answer, at, same_origin));
+                return Ok(FetchResponse::new(answer, at, same_origin).with_secrets(secrets));
             };
             // After a redirect through another origin, that origin could have chosen the target. So credentials are no
             // longer sent, not even to the endpoint's origin.

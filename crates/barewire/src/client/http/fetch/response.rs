@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use barewire_proto::auth::SecretText;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -23,6 +24,8 @@ pub(crate) struct FetchResponse {
     /// The address that responded, if there was no proxy.
     #[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only a sign-in needs the address"))]
     pub(crate) address: Option<IpAddr>,
+    /// The secrets that the request had.
+    secrets: Vec<SecretText>,
     body: Incoming,
 }
 
@@ -30,7 +33,18 @@ impl FetchResponse {
     pub(super) fn new(answer: http::Response<Incoming>, url: HttpUrl, same_origin: bool) -> Self {
         let (head, body) = answer.into_parts();
         let address = head.extensions.get::<RemoteAddress>().map(|address| address.0);
-        Self { status: head.status, headers: head.headers, url, same_origin, address, body }
+        let (status, headers) = (head.status, head.headers);
+        Self { status, headers, url, same_origin, address, secrets: Vec::new(), body }
+    }
+
+    /// Remembers the secrets that the request had.
+    pub(super) fn with_secrets(self, secrets: Vec<SecretText>) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Returns a text of the server without the secrets of the request, which the server may have repeated.
+    pub(crate) fn without_secrets(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.hide_in(&text))
     }
 
     /// Returns the next bytes of the body, never an empty chunk; `None` at the end of the body. Has no timeout. This
@@ -60,8 +74,8 @@ impl FetchResponse {
         Ok(all)
     }
 
-    /// Reads up to `limit` bytes of the body as text for an error message. Invalid UTF-8 is replaced. If the stream
-    /// breaks off, the text up to that point is returned.
+    /// Reads up to `limit` bytes of the body as text for an error message, without the secrets of the request. Invalid
+    /// UTF-8 is replaced. If the stream breaks off, the text up to that point is returned.
     pub(crate) async fn text_up_to(&mut self, limit: usize) -> String {
         let mut text = Vec::new();
         while text.len() < limit
@@ -69,6 +83,6 @@ impl FetchResponse {
         {
             text.extend_from_slice(&chunk[..chunk.len().min(limit - text.len())]);
         }
-        String::from_utf8_lossy(&text).into_owned()
+        self.without_secrets(&String::from_utf8_lossy(&text))
     }
 }
