@@ -24,6 +24,7 @@ mod probe;
 mod probe_folder;
 mod program_word;
 mod read;
+mod renewals;
 mod replay;
 mod serve;
 mod tap;

@@ -35,6 +35,7 @@ const SHARED: &[&str] = &[
     "platform",
     "probe_folder",
     "program_word",
+    "renewals",
     "url_headers",
 ];
 

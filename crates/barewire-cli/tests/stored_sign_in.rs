@@ -1,18 +1,23 @@
-//! `check`, `tap --http` and `replay` with a stored sign-in whose token was revoked: it is renewed, once.
+//! A stored sign-in whose token was revoked: `check`, `tap --http` and `replay` renew it, once, and no command ends while it
+//! is renewed. A file that cannot be used, and a redirect that the user pastes.
 #![cfg(unix)]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use barewire::Server;
 use barewire::client::oauth::{Account, CredentialStore, FileStore};
 use barewire::server::http::{BearerTokens, Principal, ProtectedResource};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::eventually::eventually;
-use crate::party::{Asked, Party, Reply};
+use crate::party::{Asked, Gate, Party, Reply, parameter};
 use crate::program_output::ProgramOutput;
 use crate::tap_http::ends::{PROGRAM, Tap};
 
@@ -26,15 +31,26 @@ struct Scene {
     url: String,
     issuer: Party,
     state: PathBuf,
+    /// The gate that the responses to a renewal wait for.
+    gate: Arc<Gate>,
     runtime: Runtime,
 }
 
 impl Scene {
     fn new(name: &str) -> Self {
+        let scene = Self::held(name);
+        scene.gate.open();
+        scene
+    }
+
+    /// One whose authorization server answers no renewal until the gate is open.
+    fn held(name: &str) -> Self {
         let state = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("stored-sign-in-{name}"));
         let _ = fs::remove_dir_all(&state);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
+        let gate = Gate::new();
+        let closed = Arc::clone(&gate);
         let issuer = runtime.block_on(Party::start(|origin| {
             let metadata = json!({
                 "issuer": origin, "authorization_endpoint": format!("{origin}/authorize"),
@@ -44,6 +60,10 @@ impl Scene {
             move |asked: &Asked| match &*asked.path {
                 "/.well-known/oauth-authorization-server" => Reply::Json(200, metadata.clone()),
                 "/token" if asked.field("refresh_token").as_deref() == Some(REFRESH) => {
+                    let token = json!({"access_token": RENEWED, "token_type": "Bearer", "expires_in": 600});
+                    Reply::Held(Arc::clone(&closed), Box::new(Reply::Json(200, token)))
+                }
+                "/token" if asked.field("code").as_deref() == Some("code-hunter") => {
                     Reply::Json(200, json!({"access_token": RENEWED, "token_type": "Bearer", "expires_in": 600}))
                 }
                 "/token" => Reply::Json(400, json!({"error": "invalid_grant"})),
@@ -51,7 +71,7 @@ impl Scene {
             }
         }));
         let url = runtime.block_on(serve(&issuer.origin));
-        let scene = Self { url, issuer, state, runtime };
+        let scene = Self { url, issuer, state, gate, runtime };
         scene.store(REFRESH);
         scene
     }
@@ -70,6 +90,18 @@ impl Scene {
 
     fn accounts(&self) -> FileStore {
         FileStore::in_folder(self.state.join("barewire/accounts"))
+    }
+
+    /// Starts the program as the user.
+    fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).env("XDG_STATE_HOME", &self.state).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts")
+    }
+
+    /// Waits until the authorization server has the refresh token.
+    fn is_asked(&self) {
+        eventually("the token is renewed", || self.issuer.count("/token") == 1);
     }
 
     /// Whether the renewed token is stored.
@@ -155,3 +187,57 @@ fn tap_renews_a_revoked_token_for_the_next_request_and_replay_for_the_same() {
     assert_eq!(scene.issuer.count("/token"), 2, "{:?}", scene.issuer.lines());
     assert!(scene.is_renewed());
 }
+
+fn signal(child: &Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a pid");
+    kill_process(pid, Signal::INT).expect("it is there");
+}
+
+/// The refresh token is spent: without its answer, the user would have to sign in again.
+#[test]
+fn call_and_bench_end_after_the_renewal_that_they_began() {
+    for (name, arguments, is_interrupted) in [
+        ("call-time", &["call", "echo", "--timeout", "1s"][..], false),
+        ("call-signal", &["call", "echo"], true),
+        ("bench-time", &["bench", "echo", "--timeout", "1s"], false),
+        ("bench-signal", &["bench", "echo"], true),
+    ] {
+        let scene = Scene::held(name);
+        let mut child = scene.start(&[arguments, &["--url", &scene.url]].concat());
+        scene.is_asked();
+        if is_interrupted {
+            signal(&child);
+        }
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("waiting until it is stored")), "{name}: it has ended");
+        assert!(!scene.is_renewed());
+        scene.gate.open();
+        assert!(!child.wait().expect("it ends").success(), "{name}");
+        assert!(scene.is_renewed(), "{name}");
+    }
+}
+
+#[test]
+fn check_ends_by_a_signal_after_the_renewal_that_it_began() {
+    let scene = Scene::held("check-signal");
+    let mut child = scene.start(&["check", "--url", &scene.url, "--quiet"]);
+    scene.is_asked();
+    signal(&child);
+    scene.gate.open();
+    assert_eq!(child.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
+    assert!(scene.is_renewed());
+}
+
+#[test]
+fn tap_ends_after_the_renewal_that_it_began() {
+    let scene = Scene::held("tap-signal");
+    let mut tap = Tap::as_user(&scene.url, "stored-sign-in-held", &[], Some(&scene.state));
+    assert_eq!(run(&["call", "echo", "--url", &tap.url], &scene.state.join("nobody")).code, Some(2));
+    scene.is_asked();
+    tap.interrupt();
+    tap.says("waiting until it is stored");
+    scene.gate.open();
+    assert_eq!(tap.ends(), Some(0));
+    assert!(scene.is_renewed());
+}
+

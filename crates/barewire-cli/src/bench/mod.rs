@@ -22,6 +22,7 @@ use crate::ask::request::{Naming, PlannedRequest};
 use crate::failure::runtime_failure;
 use crate::output::Output;
 use crate::platform::Signals;
+use crate::renewals::shut_down;
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
@@ -160,7 +161,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     }
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| runtime_failure(&error))?;
     let done = runtime.block_on(bench(args, &targets, &plan, output));
-    runtime.shutdown_background();
+    shut_down(runtime);
     done
 }
 

@@ -29,6 +29,7 @@ use crate::ask::params;
 use crate::ask::request::Naming;
 use crate::failure::runtime_failure;
 use crate::output::Output;
+use crate::renewals::shut_down;
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
@@ -184,8 +185,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         let call = McpCall::of(args)?;
         runtime.block_on(call.run(args, &target, output))
     };
-    // `shutdown_background` does not wait for threads that look up a host name or read from the terminal.
-    runtime.shutdown_background();
+    shut_down(runtime);
     done
 }
 

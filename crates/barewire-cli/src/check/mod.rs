@@ -14,10 +14,11 @@ use barewire_workbench::check::{Baseline, Checks, Report, Scenario, Target, Verd
 use barewire_workbench::duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::failure::{option, report};
+use crate::failure::{option, report, runtime_failure};
 use crate::input;
 use crate::output::{Output, shown, stderr};
 use crate::platform;
+use crate::renewals::EndAfterRenewals;
 use crate::url_headers::{UrlHeaders, bearer_token};
 use crate::{Exit, Failure, probe_folder};
 use progress::Progress;
@@ -212,6 +213,11 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
             .with_hint("give the others a file: --sarif=FILE"));
     }
     let known = args.baseline.as_deref().map(Baseline::read).transpose()?;
+    // The dialer of a URL renews the sign-in.
+    let _ends = match args.url {
+        Some(_) => Some(EndAfterRenewals::start().map_err(|error| runtime_failure(&error))?),
+        None => None,
+    };
     let (target, _temporary) = args.target()?;
     let mut report = args.checks()?.run(target)?;
     if let Some(known) = known {

@@ -10,5 +10,5 @@ pub(crate) use files::{
     is_same_file, other_names, owner, path, private_folder, private_options, try_lock_folder,
 };
 pub(crate) use folders::{NAME, captures, home};
-pub(crate) use process::{end_like, is_stdout, stdin_ended, take_stdio};
+pub(crate) use process::{end_by, end_like, is_stdout, stdin_ended, take_stdio};
 pub(crate) use signals::Signals;

@@ -37,6 +37,12 @@ pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
     ours.is_ok_and(|ours| is_same_file(&ours, metadata))
 }
 
+/// Ends this process by a signal that it has caught: `SIGINT` or `SIGTERM`.
+pub(crate) fn end_by(signal: &str) -> ! {
+    let signal = if signal == "SIGTERM" { Signal::TERM } else { Signal::INT };
+    end_like(ExitStatus::from_raw(signal.as_raw()))
+}
+
 /// Ends this process in the same way as the program with this `status`: with the same exit code, or by the same signal.
 pub(crate) fn end_like(status: ExitStatus) -> ! {
     if let Some(code) = status.code() {

@@ -15,8 +15,9 @@ use barewire_workbench::replay::{
 };
 use tokio::runtime::Builder;
 
-use crate::failure;
+use crate::failure::{self, runtime_failure};
 use crate::output::{self, Output, raw_stderr};
+use crate::renewals::{EndAfterRenewals, shut_down};
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
@@ -162,6 +163,11 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         return Err(Failure::new("no server to replay to: give a program or --url")
             .with_hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
     }
+    // The dialer of a URL renews the sign-in.
+    let _ends = match args.url {
+        Some(_) => Some(EndAfterRenewals::start().map_err(|error| runtime_failure(&error))?),
+        None => None,
+    };
     let dialer = |url| args.url_headers.dialer(url, "replay the capture");
     let dialer = args.url.as_deref().map(dialer).transpose()?;
     let headers = args.url_headers.headers()?;
@@ -184,7 +190,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
             }
         }
     });
-    runtime.shutdown_background();
+    shut_down(runtime);
     show(args, &report?, output)
 }
 

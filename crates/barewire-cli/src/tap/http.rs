@@ -12,8 +12,10 @@ use tokio::runtime::Builder;
 
 use super::outlet::{LogTarget, Outlet, first_line};
 use super::{Args, observe, say};
+use crate::failure::runtime_failure;
 use crate::output::shown;
 use crate::platform::Signals;
+use crate::renewals::{EndAfterRenewals, shut_down};
 use crate::url_headers::{dialer, dialer_with_sign_in};
 use crate::{Exit, Failure};
 
@@ -89,11 +91,13 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
+    let ends = EndAfterRenewals::start().map_err(|error| runtime_failure(&error))?;
     let (dialer, has_sign_in) = args.http.dial()?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         let relay = args.http.listen(dialer.clone()).await?;
         let mut signals =
             Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
+        drop(ends);
         // If the log goes to stderr, the warnings are already there.
         let to_stderr = matches!(args.log, Some(LogTarget::Stderr)) && outlet.is_some();
         if let Some(outlet) = &outlet {
@@ -130,7 +134,9 @@ pub(super) fn run(
         }
         drop(viewer);
         Ok(Exit::Clean)
-    })
+    });
+    shut_down(runtime);
+    done
 }
 
 /// Prints the address that clients should use.

@@ -16,6 +16,7 @@ use crate::failure::runtime_failure;
 use crate::input::InputFormat;
 use crate::output::{Output, stderr};
 use crate::platform::Signals;
+use crate::renewals::{EndAfterRenewals, shut_down};
 use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use driven::DrivenSource;
@@ -96,6 +97,8 @@ pub(crate) type Explain = fn(&str) -> Option<String>;
 
 pub(crate) fn run(args: &Args, explain: Explain, output: &mut Output) -> Result<Exit, Failure> {
     let files = FileReading::find(&args.files)?;
+    // The dialer of a URL renews the sign-in.
+    let ends = EndAfterRenewals::start().map_err(|error| runtime_failure(&error))?;
     let target = driven::target(args)?;
     let is_live = args.files.is_empty() && target.is_none();
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
@@ -105,6 +108,7 @@ pub(crate) fn run(args: &Args, explain: Explain, output: &mut Output) -> Result<
         let server = ViewServer::bind(view.clone(), args.port).await;
         let server = server.map_err(|failure| failure.with_hint("--port 0 takes a free port"))?;
         let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
+        drop(ends);
         let url = server.url();
         let reading = Arc::new(files.start(&view, args.format.into(), args.no_redact));
         let driven = match target {
@@ -138,7 +142,7 @@ pub(crate) fn run(args: &Args, explain: Explain, output: &mut Output) -> Result<
         Ok(Exit::Clean)
     });
     // Threads that still read a file are not waited for.
-    runtime.shutdown_background();
+    shut_down(runtime);
     done
 }
 

@@ -87,6 +87,17 @@ impl Tap {
         Some(kib("VmHWM:")?.saturating_sub(kib("RssFile:")?))
     }
 
+    /// Sends it a signal.
+    pub(crate) fn interrupt(&self) {
+        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, Signal::INT).expect("it is there");
+    }
+
+    /// Waits until it has ended. Gives its exit code.
+    pub(crate) fn ends(&mut self) -> Option<i32> {
+        self.process.wait().expect("it ended").code()
+    }
+
     /// Ends it, and gives what it has recorded.
     pub(crate) fn end(mut self) -> String {
         let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a pid");

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use barewire::client::http::{Dialer, Endpoint, Secret};
 use barewire::client::oauth::{
-    Account, CredentialStore, DeviceCode, MemoryStore, SignIn, SignInPage, SignInUser, UserFuture,
+    Account, CredentialStore, DeviceCode, MemoryStore, SignIn, SignInPage, SignInUser, UserFuture, finish_renewals,
 };
 use barewire::{Client, Failure};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::party::{Asked, Party, Reply};
+use super::party::{Asked, Gate, Party, Reply};
 use super::scene::{Browser, Scene, connect, sign_in};
+use super::store::{TestFolder, file};
 
 /// Returns a port that nobody uses, below those that systems give to connections and to listeners that take any port:
 /// it is used a moment later.
@@ -102,6 +103,18 @@ async fn a_code_that_is_never_entered_is_given_up() {
     assert!(error.contains("not finished within 3s"), "{error}");
 }
 
+/// Replaces the stored access token by one that has ended.
+async fn make_token_end(store: &impl CredentialStore, scene: &Scene) {
+    let text = store.load(&scene.url).await.expect("a store").expect("an account").write();
+    let mut record: Value = serde_json::from_str(&text).expect("JSON");
+    (record["access_token"], record["expires_at"]) = ("over".into(), 1.into());
+    store.save(&Account::read(record.to_string().as_bytes()).expect("a record")).await.expect("stored");
+}
+
+fn is_renewal(asked: &&Asked) -> bool {
+    asked.has("grant_type=refresh_token")
+}
+
 /// A refresh token is sent once. A refusal that is not of the authorization server, such as that of a proxy in front of
 /// it, says nothing about the token.
 #[tokio::test]
@@ -110,17 +123,13 @@ async fn a_refresh_token_that_is_over_is_not_sent_again() {
     for (reply, sent) in [(refused, 1), (Reply::Header(403, "X-By: proxy".to_owned()), 2)] {
         let (scene, store, browser) = (Scene::new().await, MemoryStore::new(), Browser::new());
         connect(&scene.url, sign_in(&store, &browser)).await.expect("signed in");
-        let text = store.load(&scene.url).await.expect("a store").expect("an account").write();
-        let mut record: Value = serde_json::from_str(&text).expect("JSON");
-        (record["access_token"], record["expires_at"]) = ("over".into(), 1.into());
-        store.save(&Account::read(record.to_string().as_bytes()).expect("a record")).await.expect("stored");
+        make_token_end(&store, &scene).await;
         scene.issuer.answer_instead("/token", [reply]);
         for _ in 0..2 {
             let stored = sign_in(&store, &browser).stored_only();
             let error = connect(&scene.url, stored).await.expect_err("it is over").to_string();
             assert!(error.contains("a sign-in to"), "{error}");
         }
-        let is_renewal = |asked: &&Asked| asked.has("grant_type=refresh_token");
         assert_eq!(scene.issuer.token_requests().iter().filter(is_renewal).count(), sent);
         scene.issuer.state().instead.clear();
         connect(&scene.url, sign_in(&store, &browser)).await.expect("signed in again, or renewed");
@@ -200,8 +209,11 @@ async fn signing_in_again_asks_the_user_and_replaces_the_account() {
     assert_eq!(browser.opened().len(), 2);
     assert_eq!(stored().await.scopes(), "mcp mcp:write");
     assert_ne!(stored().await, first);
-    let is_renewal = |asked: &Asked| asked.has("grant_type=refresh_token");
-    assert!(!scene.issuer.token_requests().iter().any(is_renewal), "the user decides, not the old sign-in");
+    assert_eq!(
+        scene.issuer.token_requests().iter().filter(is_renewal).count(),
+        0,
+        "the user decides, not the old sign-in"
+    );
     // Several at once are one sign-in.
     let again = || connect(&scene.url, sign_in(&store, &browser).again());
     let (one, two, three) = tokio::join!(again(), again(), again());
@@ -216,6 +228,60 @@ async fn signing_in_again_asks_the_user_and_replaces_the_account() {
     connect(&scene.url, left).await.expect_err("the user is away");
     assert_eq!(stored().await, before);
 }
+
+/// The program ends while the authorization server has the refresh token, and its answer is not there yet.
+#[tokio::test]
+async fn a_renewal_is_finished_before_the_program_ends() {
+    let (scene, store, browser) = (Arc::new(Scene::new().await), MemoryStore::new(), Browser::new());
+    connect(&scene.url, sign_in(&store, &browser)).await.expect("signed in");
+    make_token_end(&store, &scene).await;
+    let gate = Gate::new();
+    scene.issuer.state().gate = Some(Arc::clone(&gate));
+    let (server, stored) = (Arc::clone(&scene), sign_in(&store, &browser).stored_only());
+    let program = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let is_sent = async {
+                while !server.issuer.token_requests().iter().any(|asked| is_renewal(&asked)) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                _ = connect(&server.url, stored) => panic!("the answer is held"),
+                () = is_sent => {}
+            }
+            assert!(!finish_renewals(Duration::from_millis(10)).await, "it is under way");
+            gate.open();
+            assert!(finish_renewals(Duration::from_secs(60)).await);
+        });
+    });
+    tokio::task::spawn_blocking(move || program.join().expect("no panic")).await.expect("no panic");
+    scene.issuer.state().gate = None;
+    make_token_end(&store, &scene).await;
+    connect(&scene.url, sign_in(&store, &browser).stored_only()).await.expect("the new refresh token is stored");
+    assert_eq!(scene.issuer.token_requests().iter().filter(is_renewal).count(), 2);
+}
+
+/// The disk is full: what comes in place of the refresh token would be lost.
+#[tokio::test]
+async fn a_refresh_token_is_not_spent_if_the_next_one_could_not_be_stored() {
+    let (scene, folder, browser) = (Scene::new().await, TestFolder::new("unwritable"), Browser::new());
+    let store = folder.store();
+    let settings = SignIn::with_store("tester", store.clone()).user(browser.clone());
+    connect(&scene.url, settings.clone()).await.expect("signed in");
+    make_token_end(&store, &scene).await;
+    let before = store.load(&scene.url).await.expect("a store");
+    // No file can be written where a folder is.
+    let in_the_way = file(&store, "json").with_extension("new");
+    std::fs::create_dir(&in_the_way).expect("a folder");
+    let error = connect(&scene.url, settings.clone().stored_only()).await.expect_err("no renewal").to_string();
+    assert!(error.contains("the stored sign-in"), "{error}");
+    assert_eq!(scene.issuer.token_requests().iter().filter(is_renewal).count(), 0, "it was not sent");
+    assert_eq!(store.load(&scene.url).await.expect("a store"), before);
+    std::fs::remove_dir(&in_the_way).expect("it is there");
+    connect(&scene.url, settings.stored_only()).await.expect("renewed");
+}
+
 /// A server whose error page shows the request, as frameworks do that are in debug mode.
 #[tokio::test]
 async fn a_token_that_the_server_repeats_is_not_in_the_error() {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use serde_json::{Value, json};
 
 use super::keys::SigningKey;
-use super::party::{Asked, Party, Reply};
+use super::party::{Asked, Gate, Party, Reply};
 
 /// The metadata of an authorization server is at this path.
 pub(crate) const METADATA: &str = "/.well-known/oauth-authorization-server";
@@ -32,6 +32,8 @@ pub(crate) struct IssuerState {
     pub(crate) token: Value,
     /// The lifetime of access tokens, in seconds.
     pub(crate) lifetime: u64,
+    /// The gate that token responses wait for.
+    pub(crate) gate: Option<Arc<Gate>>,
     codes: BTreeMap<String, Grant>,
     refresh_tokens: BTreeMap<String, Grant>,
     issued: usize,
@@ -56,6 +58,7 @@ impl Issuer {
             metadata: json!({}),
             token: json!({}),
             lifetime: 600,
+            gate: None,
             codes: BTreeMap::new(),
             refresh_tokens: BTreeMap::new(),
             issued: 0,
@@ -106,7 +109,10 @@ impl IssuerState {
                 Reply::Json(201, client)
             }
             ("GET", "/authorize") => self.authorize(asked),
-            ("POST", "/token") => self.token(asked),
+            ("POST", "/token") => match (self.token(asked), &self.gate) {
+                (reply, None) => reply,
+                (reply, Some(gate)) => Reply::Held(Arc::clone(gate), Box::new(reply)),
+            },
             _ => Reply::Header(404, "X-Why: unknown".to_owned()),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// A listening party.
 pub(crate) struct Party {
@@ -48,6 +49,26 @@ pub(crate) enum Reply {
     Flood(u64),
     /// A part of the body that the head announces, and the end of the connection.
     Half,
+    /// This reply, once the gate is open.
+    Held(Arc<Gate>, Box<Reply>),
+}
+
+/// A gate that a test opens.
+#[derive(Debug)]
+pub(crate) struct Gate(watch::Sender<bool>);
+
+impl Gate {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(watch::Sender::new(false)))
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn wait(&self) {
+        let _ = self.0.subscribe().wait_for(|is_open| *is_open).await;
+    }
 }
 
 impl Reply {
@@ -158,7 +179,11 @@ async fn serve(mut stream: TcpStream, shared: &Shared, answer: &(dyn Fn(&Asked) 
     let _ = write(&mut stream, shared, answer(&asked)).await;
 }
 
-async fn write(stream: &mut TcpStream, shared: &Shared, reply: Reply) -> std::io::Result<()> {
+async fn write(stream: &mut TcpStream, shared: &Shared, mut reply: Reply) -> std::io::Result<()> {
+    while let Reply::Held(gate, inner) = reply {
+        gate.wait().await;
+        reply = *inner;
+    }
     let head = |status: u16, length: u64, line: &str| {
         format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {length}\r\n{line}\r\n\r\n")
     };
@@ -187,6 +212,7 @@ async fn write(stream: &mut TcpStream, shared: &Shared, reply: Reply) -> std::io
                 shared.written.fetch_add(chunk.len() as u64, Ordering::SeqCst);
             }
         }
+        Reply::Held(..) => unreachable!("the gate is open"),
         Reply::Half => {
             let half = format!("{}{{\"issuer\":", head(200, 1000, "Content-Type: application/json"));
             stream.write_all(half.as_bytes()).await?;

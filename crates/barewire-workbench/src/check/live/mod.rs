@@ -37,6 +37,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use barewire::client::http::Secret;
+use barewire::client::oauth::finish_renewals;
 use barewire_proto::mcp::{Era, Revision};
 use serde_json::Value;
 use tokio::runtime::Builder;
@@ -120,9 +121,15 @@ pub(super) fn run(target: LiveTarget, options: RunOptions) -> Result<(Ledger, Se
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::new(format!("cannot start the async runtime: {error}")))?;
     let result = runtime.block_on(async { check(Harness::new(target, options)?).await });
+    // A sign-in that is being renewed has spent its refresh token: the next one must be stored.
+    runtime.block_on(finish_renewals(RENEWAL_WAIT));
     runtime.shutdown_background();
     result
 }
+
+/// The maximum wait for a renewal at the end: twice the time that a request to an authorization server may take, and the
+/// file.
+const RENEWAL_WAIT: Duration = Duration::from_secs(70);
 
 async fn check(harness: Harness) -> Result<(Ledger, ServerSummary), Error> {
     let summary = RefCell::new(ServerSummary::default());

@@ -19,6 +19,7 @@ use super::SignInError;
 use super::clock::now;
 use super::crypto::{PrivateKey, SystemCrypto, sha256};
 use super::redirect_listener::RedirectListener;
+use super::renewals::Renewal;
 use super::session::{SessionState, sensitive};
 use super::sign_in::SignInMethod;
 use super::user::{DeviceCode, SignInPage, SignInUser};
@@ -34,12 +35,18 @@ pub(super) struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Performs effects until there is a token or a reason to stop.
-    pub(super) async fn run(&self, mut effect: SignInEffect) -> Result<Credentials, SignInError> {
-        let mut deadline = None;
+    /// Performs effects until there is a token or a reason to stop. A renewal ends when its value is dropped, after the
+    /// credentials are stored.
+    pub(super) async fn run(&self, mut effect: SignInEffect) -> Result<(Credentials, Option<Renewal>), SignInError> {
+        let (mut deadline, mut renewal) = (None, None);
         loop {
+            renewal = match &effect {
+                SignInEffect::Token(_) => renewal,
+                SignInEffect::Post(post) if post.is_renewal() => Some(self.begin_renewal().await?),
+                _ => None,
+            };
             effect = match effect {
-                SignInEffect::Token(credentials) => return Ok(*credentials),
+                SignInEffect::Token(credentials) => return Ok((*credentials, renewal)),
                 SignInEffect::Stop(reason) => return Err(SignInError::Stopped(reason)),
                 SignInEffect::Fetch { url } => self.fetch(url).await?,
                 SignInEffect::Post(post) => {
@@ -80,6 +87,12 @@ impl Flow<'_> {
         }
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         self.state.step(SignInEvent::Waited)
+    }
+
+    /// Begins to renew the token, unless the new one could not be stored: the refresh token is spent once it is sent.
+    async fn begin_renewal(&self) -> Result<Renewal, SignInError> {
+        self.state.settings.store.prepare(self.state.server.as_str()).await?;
+        Ok(Renewal::begin())
     }
 
     fn user(&self) -> Result<&Arc<dyn SignInUser>, SignInError> {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! fetch ─ session ─ flow ─┬─ plain requests to authorization servers
-//!            │            ├─ user, redirect_listener
+//!            │            ├─ user, redirect_listener, renewals
 //!          store          └─ crypto
 //!            │
 //!          sealed ─ keyring
@@ -20,6 +20,7 @@ mod flow;
 mod keyring;
 mod memory_store;
 mod redirect_listener;
+mod renewals;
 mod sealed;
 mod session;
 mod sign_in;
@@ -35,6 +36,7 @@ pub use barewire_proto::auth::{
 pub use crypto::PrivateKey;
 pub use error::SignInError;
 pub use memory_store::MemoryStore;
+pub use renewals::finish_renewals;
 pub use sign_in::{SignIn, account_name, client_key, sign_out};
 pub use store::{CredentialStore, FileStore, StoreFuture, StoreLock};
 pub use user::{Browser, DeviceCode, SignInPage, SignInUser, UserFuture};

@@ -312,8 +312,8 @@ impl SessionState {
         let redirect_uri = redirect_uri.unwrap_or_else(|| NO_LISTENER.to_owned());
         let policy = self.set_up(MachineSetup { redirect_uri, network, exceptions })?;
         let effect = self.step(event)?;
-        let account = match (Flow { state: self, listener, policy }).run(effect).await {
-            Ok(credentials) => Account { credentials, network, exceptions },
+        let (account, renewal) = match (Flow { state: self, listener, policy }).run(effect).await {
+            Ok((credentials, renewal)) => (Account { credentials, network, exceptions }, renewal),
             Err(error) => {
                 self.give_up(network, exceptions).await;
                 return Err(error);
@@ -321,6 +321,7 @@ impl SessionState {
         };
         // The token is used even if it cannot be stored: the old refresh token may be spent.
         self.save(&account).await;
+        drop(renewal);
         self.adopt(Some(account))?;
         self.machine().is_again = false;
         Ok(())

@@ -30,6 +30,13 @@ pub trait CredentialStore: Send + Sync {
     /// Reads an account; `None` if there is none.
     fn load<'a>(&'a self, server: &'a str) -> StoreFuture<'a, Option<Account>>;
 
+    /// Checks that an account can be written, before a refresh token is spent whose replacement would be lost otherwise.
+    /// The default checks nothing.
+    fn prepare<'a>(&'a self, server: &'a str) -> StoreFuture<'a, ()> {
+        let _ = server;
+        Box::pin(async { Ok(()) })
+    }
+
     /// Writes an account. After a crash, either the old or the new account can be read.
     fn save<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, ()>;
 
@@ -144,22 +151,27 @@ impl FileStore {
             contents = sealed::seal(&contents, &self.folder).map_err(failed)?;
         }
         let new = self.path(account.server(), "new");
-        // Only the holder of the lock writes, so a file of this name was left behind by a crash.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let written = platform::create_private_file(&new).and_then(|mut file| {
-            file.write_all(&contents)?;
-            // The contents must be on disk before the rename is, or a power failure could leave an empty file.
-            file.sync_all()?;
-            fs::rename(&new, &path)
-        });
+        let written = write_new(&new, &contents).and_then(|()| fs::rename(&new, &path));
         if let Err(error) = written {
             let _ = fs::remove_file(&new);
             return Err(failed(error));
         }
         platform::sync_folder(&self.folder).map_err(failed)
+    }
+
+    /// Writes a file as long as the next account may be, with the key that it needs, and removes the file.
+    fn try_write(&self, server: &str) -> Result<(), SignInError> {
+        let (path, new) = (self.path(server, "json"), self.path(server, "new"));
+        let failed = |why| SignInError::store(&path, why);
+        platform::create_private_folder(&self.folder).map_err(failed)?;
+        let length = fs::metadata(&path).map_or(0, |metadata| metadata.len().min(MAX_RECORD_BYTES as u64));
+        let mut contents = vec![b' '; usize::try_from(length).unwrap_or(0) + LONGER_TOKENS];
+        if self.uses_keyring || is_sealed_file(&path).map_err(failed)? {
+            contents = sealed::seal(&contents, &self.folder).map_err(failed)?;
+        }
+        let written = write_new(&new, &contents);
+        let _ = fs::remove_file(&new);
+        written.map_err(failed)
     }
 
     fn delete(&self, server: &str) -> Result<bool, SignInError> {
@@ -229,6 +241,11 @@ impl CredentialStore for FileStore {
         self.on_disk(move |store| store.read(&server))
     }
 
+    fn prepare<'a>(&'a self, server: &'a str) -> StoreFuture<'a, ()> {
+        let server = server.to_owned();
+        self.on_disk(move |store| store.try_write(&server))
+    }
+
     fn save<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, ()> {
         let account = account.clone();
         self.on_disk(move |store| store.write(&account))
@@ -242,6 +259,19 @@ impl CredentialStore for FileStore {
     fn list(&self) -> StoreFuture<'_, Vec<Account>> {
         self.on_disk(Self::read_all)
     }
+}
+
+/// Writes a new file. The contents are on disk when the function returns: a rename that is there before them could leave an
+/// empty file after a power failure.
+fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
+    // Only the holder of the lock writes, so a file of this name was left behind by a crash.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = platform::create_private_file(path)?;
+    file.write_all(contents)?;
+    file.sync_all()
 }
 
 /// Whether there is a file, and it is encrypted.
@@ -264,6 +294,9 @@ fn file_stem(server: &str) -> String {
     let hash: String = sha256(server.as_bytes()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     format!("{host}-{hash}")
 }
+
+/// The number of bytes by which the tokens of a renewal may be longer than the old ones. Issuers make tokens of one kind.
+const LONGER_TOKENS: usize = 16 * 1024;
 
 /// The maximum number of characters of the host in a file name. File names have at most 255 bytes.
 const MAX_HOST_IN_NAME: usize = 64;
