@@ -152,9 +152,10 @@ const cases = {
     await as.control("/set?scope=mcp:write");
     const refused = await me.run(whoami(as.server));
     assert.equal(refused.code, 2);
-    assert.match(refused.stderr, new RegExp(`run: barewire login ${as.server}`));
-    good(await me.run(["logout", as.server]));
-    good(await me.run(["login", as.server, "--scope", "mcp:read mcp:write"]));
+    // The printed command is the one that helps.
+    const [, scope, url] = refused.stderr.match(/run: barewire login --scope "([^"]+)" (\S+)/);
+    assert.equal(url, as.server);
+    good(await me.run(["login", "--scope", scope, url]));
     assert.match(good(await me.run(whoami(as.server))).stdout, /ada mcp:read mcp:write/);
   },
 

@@ -32,7 +32,10 @@ pub(crate) fn sign_in_failure(error: &SignInError) -> Failure {
 /// Returns a hint that names the command or option that helps after a failed sign-in.
 pub(crate) fn sign_in_hint(error: &SignInError) -> Option<String> {
     let remedy = match error {
-        SignInError::NeedsUser { server } => return Some(format!("run: barewire login {server}")),
+        SignInError::NeedsUser { server, scopes: None } => return Some(format!("run: barewire login {server}")),
+        SignInError::NeedsUser { server, scopes: Some(scopes) } => {
+            return Some(format!("run: barewire login --scope {} {server}", shell_word(scopes)));
+        }
         SignInError::TimedOut { .. } => return Some("run barewire login again; --timeout waits longer".to_owned()),
         SignInError::Listen { port: 1.., .. } => return Some("--port chooses another port".to_owned()),
         SignInError::Stopped(reason) => reason.remedy()?,
@@ -52,6 +55,15 @@ pub(crate) fn sign_in_hint(error: &SignInError) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+/// Returns a word of a shell's command line. The text is that of a peer: nothing in it is expanded or run.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " :/.,_-+@%=*?[]{}()<>|&;#~^".contains(letter);
+    match text.chars().all(is_plain) {
+        true => format!("\"{text}\""),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 /// Returns a hint that names the command-line option for a setting of the library.
@@ -89,5 +101,23 @@ pub(crate) fn option(advice: &Advice) -> String {
         }
         Advice::RecordUncompressed => "record the session again with barewire tap --http --uncompressed".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn a_scope_is_one_word_in_which_the_shell_runs_nothing() {
+        for (scope, word) in [
+            ("mcp files:read", "\"mcp files:read\""),
+            ("https://a.example/x.readonly", "\"https://a.example/x.readonly\""),
+            ("$(reboot)", "'$(reboot)'"),
+            ("`reboot` it's", "'`reboot` it'\\''s'"),
+            ("a!b", "'a!b'"),
+        ] {
+            assert_eq!(shell_word(scope), word);
+        }
     }
 }

@@ -292,6 +292,16 @@ impl SignIn {
         self.has_lost_refresh_token
     }
 
+    /// Returns the scopes that the current sign-in asks for, if it is a step-up: the server asks for more than the token
+    /// of the record has. A sign-in by another program has to ask for them too, but does not see this challenge.
+    pub fn step_up_scopes(&self) -> Option<&Scopes> {
+        let stored = self.credentials.as_ref();
+        let has = |scope: &str| stored.is_some_and(|it| it.scopes.has(scope) || it.requested_scopes.has(scope));
+        let is_more = stored.is_some() && !self.flow.scopes.iter().all(has);
+        let is_step_up = is_more || self.flow.challenge.wants_scopes();
+        Some(&self.flow.scopes).filter(|scopes| is_step_up && !scopes.is_empty())
+    }
+
     /// Whether a sign-in is under way.
     pub fn is_running(&self) -> bool {
         self.state != State::Idle

@@ -282,6 +282,18 @@ async fn a_refresh_token_is_not_spent_if_the_next_one_could_not_be_stored() {
     connect(&scene.url, settings.stored_only()).await.expect("renewed");
 }
 
+/// A program without a user says what another program has to ask for.
+#[tokio::test]
+async fn a_step_up_without_a_user_names_the_scopes() {
+    let (scene, store, browser) = (Scene::new().await, MemoryStore::new(), Browser::new());
+    connect(&scene.url, sign_in(&store, &browser)).await.expect("signed in");
+    let client = connect(&scene.url, sign_in(&store, &browser).stored_only()).await.expect("a stored sign-in");
+    let error = client.call_tool("write", ()).await.expect_err("it needs more").to_string();
+    assert!(error.contains("with the scopes \"mcp mcp:write\" is needed"), "{error}");
+    connect(&scene.url, sign_in(&store, &browser).scopes("mcp mcp:write").again()).await.expect("signed in again");
+    client.call_tool("write", ()).await.expect("allowed");
+}
+
 /// A server whose error page shows the request, as frameworks do that are in debug mode.
 #[tokio::test]
 async fn a_token_that_the_server_repeats_is_not_in_the_error() {

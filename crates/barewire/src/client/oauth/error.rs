@@ -39,6 +39,9 @@ pub enum SignInError {
     NeedsUser {
         /// The URL of the server.
         server: String,
+        /// The scopes to ask for, separated by spaces, if the stored sign-in lacks some: set them with
+        /// [`SignIn::scopes`](super::SignIn::scopes). Otherwise the server names them.
+        scopes: Option<String>,
     },
     /// The user did not finish the sign-in in time.
     TimedOut {
@@ -83,7 +86,10 @@ impl fmt::Display for SignInError {
             Self::Busy { after } => {
                 write!(f, "another process is signing in to this server, and has not finished within {after:?}")
             }
-            Self::NeedsUser { server } => write!(f, "a sign-in to {} is needed", shown(server)),
+            Self::NeedsUser { server, scopes: None } => write!(f, "a sign-in to {} is needed", shown(server)),
+            Self::NeedsUser { server, scopes: Some(scopes) } => {
+                write!(f, "a sign-in to {} with the scopes \"{}\" is needed", shown(server), shown(scopes))
+            }
             Self::TimedOut { after } => write!(f, "the sign-in was not finished within {after:?}"),
             Self::Listen { port: 0, why } => write!(f, "cannot listen for the redirect of the browser: {why}"),
             Self::Listen { port, why } => {

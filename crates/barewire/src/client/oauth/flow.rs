@@ -100,7 +100,7 @@ impl Flow<'_> {
     }
 
     fn no_user(&self) -> SignInError {
-        SignInError::NeedsUser { server: self.state.server.to_string() }
+        SignInError::NeedsUser { server: self.state.server.to_string(), scopes: self.state.step_up_scopes() }
     }
 
     /// Fails if the request registers a client that no user could use: the registration would only be left over.

@@ -189,6 +189,11 @@ impl SessionState {
         Ok(())
     }
 
+    /// Returns the scopes of a sign-in for more scopes, separated by spaces.
+    pub(super) fn step_up_scopes(&self) -> Option<String> {
+        self.machine().decisions.step_up_scopes().map(ToString::to_string)
+    }
+
     /// Reads the stored account, and renews its token if it has expired.
     async fn renew(self: Arc<Self>) -> Result<(), SignInError> {
         let _turn = self.turn.lock().await;
