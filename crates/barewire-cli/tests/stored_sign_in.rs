@@ -241,3 +241,19 @@ fn tap_ends_after_the_renewal_that_it_began() {
     assert!(scene.is_renewed());
 }
 
+#[test]
+fn a_file_that_cannot_be_used_can_be_replaced_and_removed() {
+    let scene = Scene::new("damaged");
+    let folder = scene.state.join("barewire/accounts");
+    let file = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let file = file.into_iter().find(|path| path.extension().is_some_and(|it| it == "json")).expect("a file");
+    fs::write(&file, "{").expect("written");
+    let called = scene.run(&["call", "echo", "--url", &scene.url]);
+    assert!(called.code == Some(2) && called.stderr.contains("is damaged; sign in again"), "{}", called.stderr);
+    let listed = scene.run(&["login", "--list"]);
+    assert!(listed.code == Some(0) && listed.stderr.contains("is damaged"), "{}", listed.stderr);
+    let out = scene.run(&["logout", &scene.url]);
+    assert!(out.code == Some(0) && out.stdout.starts_with("signed out of "), "{} {}", out.stdout, out.stderr);
+    assert!(!file.exists());
+}
+

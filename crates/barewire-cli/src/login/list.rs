@@ -6,7 +6,7 @@ use barewire::client::oauth::{Account, CredentialStore as _, FileStore};
 use serde_json::{Value, json};
 
 use super::MAX_URL;
-use crate::failure::sign_in_failure;
+use crate::failure::{report, sign_in_failure};
 use crate::output::{Output, shown};
 use crate::{Exit, Failure};
 
@@ -14,6 +14,9 @@ use crate::{Exit, Failure};
 pub(super) async fn print(as_json: bool, output: &mut Output) -> Result<Exit, Failure> {
     let store = FileStore::new().map_err(|error| sign_in_failure(&error))?;
     let accounts = store.list().await.map_err(|error| sign_in_failure(&error))?;
+    for error in store.unusable().await.map_err(|error| sign_in_failure(&error))? {
+        report(&sign_in_failure(&error));
+    }
     if as_json {
         let all: Vec<Value> = accounts.iter().map(|account| json(Some(account))).collect();
         writeln!(output, "{}", Value::from(all))?;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use barewire::client::oauth::{Account, CredentialStore, FileStore, SignInError};
+use barewire::client::http::Endpoint;
+use barewire::client::oauth::{Account, CredentialStore, FileStore, SignIn, SignInError, SignOut, sign_out};
+
+use super::scene::{Browser, Scene, connect};
 
 /// A folder that is removed at the end of the test.
 pub(crate) struct TestFolder(PathBuf);
@@ -49,6 +52,17 @@ fn mode(path: &Path) -> u32 {
 pub(crate) fn file(store: &FileStore, extension: &str) -> PathBuf {
     let mut files = fs::read_dir(store.folder()).expect("a folder").map(|entry| entry.expect("an entry").path());
     files.find(|path| path.extension().is_some_and(|found| found == extension)).expect("a file")
+}
+
+/// The files of the store with this extension.
+fn files(store: &FileStore, extension: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(store.folder()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+/// Whether this is the file of an account at this host.
+fn is_of(path: &Path, host: &str) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(host))
 }
 
 #[tokio::test]
@@ -97,6 +111,41 @@ async fn files_that_are_not_private_are_refused_without_showing_them() {
     fs::rename(&path, &elsewhere).unwrap();
     symlink(&elsewhere, &path).unwrap();
     assert!(store.load(SERVER).await.is_err());
+}
+
+/// The file of this user can be replaced and removed; what it has cannot be used.
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_in_the_way_of_nothing_but_its_use() {
+    let newer = account(SERVER, "hunter2").write().replacen("\"version\": 1", "\"version\": 2", 1);
+    for (name, contents, mode) in [("damaged", "{", 0o600), ("newer", &*newer, 0o600), ("open", &*newer, 0o644)] {
+        let (scene, folder, browser) = (Scene::new().await, TestFolder::new(name), Browser::new());
+        let store = folder.store();
+        let settings = SignIn::with_store("tester", store.clone()).user(browser.clone());
+        connect(&scene.url, settings.clone()).await.expect("signed in");
+        let other = account("https://mcp.example.com/other", "token-2");
+        store.save(&other).await.expect("stored");
+        let path = files(&store, "json").into_iter().find(|path| is_of(path, "127.0.0.1")).expect("a file");
+        let spoil = || {
+            fs::write(&path, contents).expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
+        };
+        spoil();
+        assert!(matches!(store.load(&scene.url).await, Err(SignInError::Unreadable { .. })), "{name}");
+        let error = connect(&scene.url, settings.clone()).await.expect_err("it cannot be used").to_string();
+        assert!(error.contains("sign in again"), "{name}: {error}");
+        assert_eq!(store.list().await.expect("the others"), [other], "{name}");
+        let unusable = store.unusable().await.expect("a folder");
+        assert!(
+            matches!(&unusable[..], [SignInError::Unreadable { path: found, .. }] if *found == path),
+            "{unusable:?}"
+        );
+        connect(&scene.url, settings.clone().again()).await.expect("signed in again");
+        assert!(store.load(&scene.url).await.expect("a file").is_some(), "{name}");
+        spoil();
+        let endpoint = Endpoint::new(&scene.url).sign_in(settings.stored_only());
+        assert_eq!(sign_out(&endpoint).await.expect("signed out"), SignOut::Forgotten);
+        assert_eq!(store.load(&scene.url).await.expect("a store"), None, "{name}");
+    }
 }
 
 #[tokio::test]

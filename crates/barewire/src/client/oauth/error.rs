@@ -28,6 +28,15 @@ pub enum SignInError {
         /// The reason.
         why: Arc<io::Error>,
     },
+    /// The file of an account belongs to this user, but cannot be used: it is damaged, others can read it, or another
+    /// version of this crate has written it. Signing in [again](super::SignIn::again) replaces the file, and signing out
+    /// removes it.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: Arc<io::Error>,
+    },
     /// There is no folder for the credentials: set `HOME`, or name a folder.
     NoFolder,
     /// Another process is signing in to the same server, and has not finished in time.
@@ -69,6 +78,14 @@ impl SignInError {
         Self::Show(failure.log().map_or_else(|| failure.error("sign-in").message, str::to_owned))
     }
 
+    /// Returns the error for a file of the store that was read.
+    pub(super) fn read(path: impl Into<PathBuf>, why: io::Error) -> Self {
+        match why.kind() {
+            io::ErrorKind::InvalidData => Self::Unreadable { path: path.into(), why: Arc::new(why) },
+            _ => Self::store(path, why),
+        }
+    }
+
     /// Returns the error for a file or folder of the store.
     pub(super) fn store(path: impl Into<PathBuf>, why: io::Error) -> Self {
         Self::Store { path: path.into(), why: Arc::new(why) }
@@ -81,7 +98,9 @@ impl fmt::Display for SignInError {
         match self {
             Self::Random => f.write_str("the operating system provides no random numbers"),
             Self::Key(why) => f.write_str(why),
-            Self::Store { path, why } => write!(f, "the stored sign-in {} cannot be used: {why}", path.display()),
+            Self::Store { path, why } | Self::Unreadable { path, why } => {
+                write!(f, "the stored sign-in {} cannot be used: {why}", path.display())
+            }
             Self::NoFolder => f.write_str("there is no folder to store the sign-in in: set HOME or XDG_STATE_HOME"),
             Self::Busy { after } => {
                 write!(f, "another process is signing in to this server, and has not finished within {after:?}")

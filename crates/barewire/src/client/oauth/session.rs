@@ -194,13 +194,21 @@ impl SessionState {
         self.machine().decisions.step_up_scopes().map(ToString::to_string)
     }
 
+    /// Reads the stored account. One that the user replaces need not be readable.
+    async fn load(&self) -> Result<Option<Account>, SignInError> {
+        match self.settings.store.load(self.server.as_str()).await {
+            Err(SignInError::Unreadable { .. }) if self.machine().is_again => Ok(None),
+            loaded => loaded,
+        }
+    }
+
     /// Reads the stored account, and renews its token if it has expired.
     async fn renew(self: Arc<Self>) -> Result<(), SignInError> {
         let _turn = self.turn.lock().await;
         if let Lookup::Found(_) = self.lookup() {
             return Ok(());
         }
-        let account = self.settings.store.load(self.server.as_str()).await?;
+        let account = self.load().await?;
         self.adopt(account)?;
         if self.machine().is_again {
             return Ok(());
@@ -216,7 +224,7 @@ impl SessionState {
         }
         let _lock = self.settings.store.lock(self.server.as_str()).await?;
         // Another process may have renewed the token while this one waited.
-        let account = self.settings.store.load(self.server.as_str()).await?;
+        let account = self.load().await?;
         let found = account.as_ref().map(|account| (account.network, account.exceptions));
         let (network, exceptions) = found.unwrap_or((AddressKind::Public, Exceptions::default()));
         self.adopt(account)?;
@@ -253,7 +261,7 @@ impl SessionState {
             return Ok(true);
         }
         let _lock = self.settings.store.lock(self.server.as_str()).await?;
-        let account = self.settings.store.load(self.server.as_str()).await?;
+        let account = self.load().await?;
         let is_newer = |account: &Account| is_new(&account.credentials) && !account.credentials.is_expired(now());
         let is_usable = account.as_ref().is_some_and(is_newer);
         let is_empty = account.is_none();
@@ -284,12 +292,16 @@ impl SessionState {
     async fn sign_out(self: Arc<Self>) -> Result<SignOut, SignInError> {
         let _turn = self.turn.lock().await;
         let _lock = self.settings.store.lock(self.server.as_str()).await?;
-        let Some(account) = self.settings.store.load(self.server.as_str()).await? else {
-            return Ok(SignOut::NotSignedIn);
+        let account = match self.settings.store.load(self.server.as_str()).await {
+            // There is a file, but no token to revoke.
+            Err(SignInError::Unreadable { .. }) => None,
+            Ok(None) => return Ok(SignOut::NotSignedIn),
+            loaded => loaded?,
         };
         // The account is removed first: it must be gone even if the authorization server does not answer.
         self.settings.store.remove(self.server.as_str()).await?;
         self.adopt(None)?;
+        let Some(account) = account else { return Ok(SignOut::Forgotten) };
         let Some(post) = account.credentials.revocation() else { return Ok(SignOut::Forgotten) };
         let policy = policy(&self.server, account.network, account.exceptions.with(self.settings.exceptions()));
         let answer = Flow { state: &self, listener: Err(SignInError::Aborted), policy }.send(&post).await?;

@@ -43,7 +43,7 @@ pub trait CredentialStore: Send + Sync {
     /// Removes an account. Returns whether there was one.
     fn remove<'a>(&'a self, server: &'a str) -> StoreFuture<'a, bool>;
 
-    /// Reads all accounts.
+    /// Reads all accounts. Those that cannot be read are left out.
     fn list(&self) -> StoreFuture<'_, Vec<Account>>;
 }
 
@@ -132,11 +132,11 @@ impl FileStore {
 
     fn read(&self, server: &str) -> Result<Option<Account>, SignInError> {
         let path = self.path(server, "json");
-        let account = self.read_file(&path).map_err(|why| SignInError::store(&path, why))?;
+        let account = self.read_file(&path).map_err(|why| SignInError::read(&path, why))?;
         match account {
             Some(account) if account.server() != server => {
                 let why = io::Error::new(io::ErrorKind::InvalidData, "it is the sign-in to another server");
-                Err(SignInError::store(path, why))
+                Err(SignInError::read(path, why))
             }
             account => Ok(account),
         }
@@ -183,22 +183,30 @@ impl FileStore {
         }
     }
 
-    fn read_all(&self) -> Result<Vec<Account>, SignInError> {
+    /// Returns the reasons why files of accounts cannot be used. [`CredentialStore::list`] leaves these files out.
+    pub fn unusable(&self) -> StoreFuture<'_, Vec<SignInError>> {
+        self.on_disk(|store| store.read_all().map(|(_, unusable)| unusable))
+    }
+
+    /// Reads all accounts. Returns the errors of those that cannot be used too.
+    fn read_all(&self) -> Result<(Vec<Account>, Vec<SignInError>), SignInError> {
         let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
             entries => entries.map_err(|why| SignInError::store(&self.folder, why))?,
         };
-        let mut accounts = Vec::new();
+        let (mut accounts, mut unusable) = (Vec::new(), Vec::new());
         for entry in entries {
             let path = entry.map_err(|why| SignInError::store(&self.folder, why))?.path();
-            if path.extension().is_some_and(|extension| extension == "json")
-                && let Some(account) = self.read_file(&path).map_err(|why| SignInError::store(&path, why))?
-            {
-                accounts.push(account);
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match self.read_file(&path) {
+                Ok(account) => accounts.extend(account),
+                Err(why) => unusable.push(SignInError::read(&path, why)),
             }
         }
         accounts.sort_by(|one, other| one.server().cmp(other.server()));
-        Ok(accounts)
+        Ok((accounts, unusable))
     }
 
     /// Reads the account in a file; `None` if there is no file.
@@ -257,7 +265,7 @@ impl CredentialStore for FileStore {
     }
 
     fn list(&self) -> StoreFuture<'_, Vec<Account>> {
-        self.on_disk(Self::read_all)
+        self.on_disk(|store| store.read_all().map(|(accounts, _)| accounts))
     }
 }
 

@@ -40,7 +40,8 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Opens a file, and refuses one that is not a plain file, that belongs to another user, or that others can read.
+/// Opens a file, and refuses one that is not a plain file, that belongs to another user, or that others can read; the
+/// last is `InvalidData`.
 pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
     // Without blocking: opening a pipe would wait for its writer.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -50,7 +51,9 @@ pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
         return Err(refused("it is not a file of this user"));
     }
     if metadata.mode() & 0o077 != 0 {
-        return Err(refused("other users can read it; if that is a mistake, run chmod 600 on it"));
+        let why = "other users can read it; if that is a mistake, run chmod 600 on it, or sign in again";
+        // Unlike the file of another user, it may be replaced.
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     Ok(file)
 }
