@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::auth_challenge::AuthChallenge;
 use super::authorization_request::{Crypto, PendingAuthorization};
-use super::credentials::{ClientRegistration, Credentials, TokenType};
+use super::credentials::{ClientRegistration, Credentials, RegistrationKind, TokenType};
 use super::dpop::{DpopDecision, DpopNonces, ProofRequest};
 use super::endpoint_error::shortened;
 use super::grant::{Post, TokenGrant};
@@ -300,6 +300,20 @@ impl SignIn {
         let is_more = stored.is_some() && !self.flow.scopes.iter().all(has);
         let is_step_up = is_more || self.flow.challenge.wants_scopes();
         Some(&self.flow.scopes).filter(|scopes| is_step_up && !scopes.is_empty())
+    }
+
+    /// Forgets the dynamic registration of the record, if the current sign-in has used it: the next sign-in registers the
+    /// client anew. Returns the client ID. The tokens of the record can still be renewed.
+    pub fn forget_registration(&mut self) -> Option<String> {
+        let used = self.flow.client.as_ref().map(|client| &client.id);
+        let stored = self.credentials.as_mut().map(|stored| &mut stored.client);
+        let is_used =
+            |stored: &&mut ClientRegistration| stored.kind == RegistrationKind::Dynamic && used == Some(&stored.id);
+        stored.filter(is_used).map(|stored| {
+            // A registration is used again only for its redirect URI.
+            stored.redirect_uri = None;
+            stored.id.clone()
+        })
     }
 
     /// Whether a sign-in is under way.

@@ -332,6 +332,9 @@ impl SessionState {
         let (account, renewal) = match (Flow { state: self, listener, policy }).run(effect).await {
             Ok((credentials, renewal)) => (Account { credentials, network, exceptions }, renewal),
             Err(error) => {
+                if let SignInError::TimedOut { .. } = error {
+                    self.forget_registration().await;
+                }
                 self.give_up(network, exceptions).await;
                 return Err(error);
             }
@@ -342,6 +345,19 @@ impl SessionState {
         self.adopt(Some(account))?;
         self.machine().is_again = false;
         Ok(())
+    }
+
+    /// Registers anew at the next sign-in, after a page that the user did not finish. An authorization server that has
+    /// forgotten the registration shows an error on its page, and nobody tells this client. The tokens of the account stay.
+    async fn forget_registration(&self) {
+        let Some(id) = self.machine().decisions.forget_registration() else { return };
+        // The record in memory can lack the refresh token.
+        if let Ok(Some(mut account)) = self.settings.store.load(self.server.as_str()).await
+            && account.credentials.client.id == id
+        {
+            account.credentials.client.redirect_uri = None;
+            self.save(&account).await;
+        }
     }
 
     async fn save(&self, account: &Account) {
