@@ -241,6 +241,24 @@ fn tap_ends_after_the_renewal_that_it_began() {
     assert!(scene.is_renewed());
 }
 
+/// The user has signed in again while the tap runs.
+#[test]
+fn tap_uses_a_sign_in_that_came_after_a_renewal_that_failed() {
+    let scene = Scene::new("tap-again");
+    scene.store("spent");
+    let tap = Tap::as_user(&scene.url, "stored-sign-in-again", &[], Some(&scene.state));
+    let call = || run(&["call", "echo", "--url", &tap.url], &scene.state.join("nobody")).code;
+    assert_eq!(call(), Some(2));
+    let stored =
+        || scene.runtime.block_on(scene.accounts().load(&scene.url)).expect("a store").expect("stored").write();
+    eventually("the refresh token is given up", || !stored().contains("spent"));
+    scene.store(REFRESH);
+    let text = stored();
+    let account = Account::read(text.replace(REVOKED, RENEWED).as_bytes()).expect("a record");
+    scene.runtime.block_on(scene.accounts().save(&account)).expect("stored");
+    eventually("the new sign-in is used", || call() == Some(0));
+}
+
 #[test]
 fn a_file_that_cannot_be_used_can_be_replaced_and_removed() {
     let scene = Scene::new("damaged");

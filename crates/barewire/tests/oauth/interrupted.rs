@@ -319,6 +319,27 @@ async fn a_step_up_without_a_user_names_the_scopes() {
     client.call_tool("write", ()).await.expect("allowed");
 }
 
+/// A relay goes on for days. A user who signs in again after a renewal that failed need not start it anew.
+#[tokio::test]
+async fn a_dialer_takes_a_sign_in_after_a_renewal_that_failed() {
+    let (scene, store, browser) = (Scene::new().await, MemoryStore::new(), Browser::new());
+    connect(&scene.url, sign_in(&store, &browser)).await.expect("signed in");
+    let endpoint = Endpoint::new(&scene.url).sign_in(sign_in(&store, &browser).stored_only());
+    let dialer = Dialer::new(&endpoint).expect("valid settings");
+    let sent = dialer.authorization("POST").await.expect("a stored sign-in");
+    assert!(!sent.is_empty());
+    scene.issuer.answer_instead("/token", [Reply::Json(400, json!({"error": "invalid_grant"}))]);
+    let refused = [("WWW-Authenticate", "Bearer error=\"invalid_token\"")];
+    assert!(!dialer.renew(&sent, refused).await);
+    assert!(!dialer.renew(&sent, refused).await);
+    assert_eq!(scene.issuer.token_requests().iter().filter(is_renewal).count(), 1, "it is tried once");
+    scene.issuer.state().instead.clear();
+    connect(&scene.url, sign_in(&store, &browser).again()).await.expect("signed in again");
+    assert!(dialer.renew(&sent, refused).await);
+    let again = dialer.authorization("POST").await.expect("the new sign-in");
+    assert_ne!(again[0].1.expose(), sent[0].1.expose());
+}
+
 /// A server whose error page shows the request, as frameworks do that are in debug mode.
 #[tokio::test]
 async fn a_token_that_the_server_repeats_is_not_in_the_error() {

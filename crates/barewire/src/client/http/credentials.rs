@@ -161,6 +161,12 @@ pub(crate) trait Authorizer: Send + Sync {
     /// is final.
     fn challenged<'a>(&'a self, refusal: RefusedRequest<'a>) -> GrantFuture<'a>;
 
+    /// Whether there is a token other than this one, perhaps of another process.
+    fn has_other<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+
+    /// Whether a server on the Internet may send the client into a private network.
+    fn allows_private_networks(&self) -> bool;
+
     /// Forgets the sign-in.
     #[cfg(feature = "oauth")]
     fn sign_out(&self) -> SignOutFuture<'_>;

@@ -10,6 +10,7 @@
 //! request that needed it has been cancelled.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barewire_proto::auth::{
@@ -57,6 +58,8 @@ struct Machine {
     key: Option<Arc<PrivateKey>>,
     /// Whether the stored account is not used, because the user wants another one.
     is_again: bool,
+    /// The exceptions of the settings and of the account.
+    exceptions: Exceptions,
 }
 
 /// The settings that can change from one sign-in to the next.
@@ -74,8 +77,8 @@ impl SignInSession {
         let redirect_uri = NO_LISTENER.to_owned();
         let setup = MachineSetup { redirect_uri, network: AddressKind::Public, exceptions: settings.exceptions() };
         let decisions = auth::SignIn::new(machine_settings(&settings, &server, &setup, None), None);
-        let is_again = settings.is_again;
-        let machine = Machine { decisions, setup, is_set_up: false, is_loaded: false, key: None, is_again };
+        let (is_again, exceptions) = (settings.is_again, settings.exceptions());
+        let machine = Machine { decisions, setup, is_set_up: false, is_loaded: false, key: None, is_again, exceptions };
         Ok(Self(Arc::new(SessionState {
             settings,
             server,
@@ -110,6 +113,21 @@ impl Authorizer for SignInSession {
             let has_grant = run(async move { state.sign_in(challenge, refused, address).await }).await?;
             Ok(if has_grant { self.0.current() } else { None })
         })
+    }
+
+    fn has_other<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move {
+            let is_other = |credentials: &Credentials| !credentials.access_token.is_same(token);
+            if self.0.machine().decisions.credentials().is_some_and(is_other) {
+                return true;
+            }
+            let stored = self.0.settings.store.load(self.0.server.as_str()).await;
+            matches!(stored, Ok(Some(account)) if is_other(&account.credentials))
+        })
+    }
+
+    fn allows_private_networks(&self) -> bool {
+        self.0.machine().exceptions.private_networks
     }
 
     fn sign_out(&self) -> SignOutFuture<'_> {
@@ -183,6 +201,8 @@ impl SessionState {
     fn adopt(&self, account: Option<Account>) -> Result<(), SignInError> {
         let mut machine = self.machine();
         machine.is_loaded = true;
+        machine.exceptions =
+            account.as_ref().map(|it| it.exceptions).unwrap_or_default().with(self.settings.exceptions());
         let key = account.as_ref().and_then(|account| account.credentials.dpop_key.as_ref());
         machine.key = key.map(PrivateKey::from_record).transpose()?.map(Arc::new);
         machine.decisions.set_credentials(account.map(|account| account.credentials));

@@ -44,8 +44,8 @@ pub struct Dialer {
 struct Renewals {
     /// The address of the last connection, if there was no proxy: it decides which networks may be contacted.
     address: Mutex<Option<IpAddr>>,
-    /// Whether a renewal has failed. The next one would fail too. Locked during a renewal, because requests that are
-    /// refused together need one.
+    /// Whether a renewal has failed. The next one would fail too, unless the user signs in. Locked during a renewal,
+    /// because requests that are refused together need one.
     has_failed: tokio::sync::Mutex<bool>,
 }
 
@@ -165,7 +165,7 @@ impl Dialer {
 
     /// Renews the endpoint's sign-in after a 401 response to a request with the headers `sent`, which
     /// [`Self::authorization`] returned for it. Returns whether the request should be sent once more, with new headers.
-    /// After a renewal that failed, no other is tried.
+    /// After a renewal that failed, no other is tried until there is another sign-in.
     pub async fn renew(
         &self,
         sent: &[(String, Secret)],
@@ -175,7 +175,8 @@ impl Dialer {
         let token = authorization.and_then(|(_, value)| value.expose().split_once(' ')).map(|(_, token)| token);
         let (Some(sign_in), Some(token)) = (&self.sign_in, token) else { return false };
         let mut has_failed = self.renewals.has_failed.lock().await;
-        if *has_failed {
+        // The user may have signed in since.
+        if *has_failed && !sign_in.has_other(token).await {
             return false;
         }
         let map = header_map(headers);
