@@ -44,7 +44,6 @@ impl Connector {
     /// Returns a connector that connects only to addresses that the policy allows. The addresses that are checked are
     /// those that are connected to, so a name whose addresses change between two lookups gains nothing. A proxy looks
     /// names up itself; for a connection through a proxy, only a host that is an address is checked.
-    #[cfg(feature = "oauth")]
     pub(super) fn with_policy(&self, policy: NetworkPolicy) -> Self {
         Self { policy: Some(policy), ..self.clone() }
     }

@@ -22,9 +22,11 @@ mod tests;
 mod tls;
 mod url;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use barewire_proto::auth::{AddressKind, NetworkPolicy};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode};
@@ -50,7 +52,7 @@ use super::credentials::{
 use super::endpoint::Endpoint;
 use crate::Failure;
 use crate::peer::shown;
-use connect::Connector;
+use connect::{Connector, RemoteAddress};
 use proxy::Proxies;
 use tls::Tls;
 use url::Origin;
@@ -64,6 +66,10 @@ pub(crate) struct Fetch {
 
 struct FetchShared {
     url: HttpUrl,
+    connector: Connector,
+    /// The connections after a redirect to another origin, by the nearest network that they may lead to. A pool must not
+    /// keep a connection that another policy would not allow.
+    redirected: Mutex<BTreeMap<AddressKind, Client<Connector, Full<Bytes>>>>,
     /// The only origin that receives credentials.
     origin: Origin,
     custom: HeaderMap,
@@ -100,8 +106,10 @@ impl Fetch {
         let tls = Tls::trusting(&endpoint.roots)?;
         let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
         let sign_in = authorizer(endpoint, &url, &connector)?;
-        let pool = pool(connector);
+        let pool = pool(connector.clone());
         let shared = FetchShared {
+            connector,
+            redirected: Mutex::default(),
             origin: url.origin(),
             url,
             custom: headers::custom(&endpoint.headers)?,
@@ -251,10 +259,12 @@ impl Fetch {
     ) -> Result<FetchResponse, FetchError> {
         let mut at = url.clone();
         let mut same_origin = at.origin() == self.shared.origin;
+        // The nearest network that the next origin may be in; `None` for the endpoint itself, which the user has named.
+        let mut nearest = None;
         for followed in 0.. {
             let request_to_send = self.build_request(request, &at, same_origin.then_some(credential))?;
             let secrets = headers::secrets(request_to_send.headers());
-            let answer = self.pool.request(request_to_send).await;
+            let answer = self.pool_for(nearest).request(request_to_send).await;
             let answer = answer.map_err(|error| FetchError::of_request(&at.origin(), &error))?;
             let location = answer.headers().get(header::LOCATION);
             let to = redirect::next(request.method, answer.status(), location, &at, followed)
@@ -263,12 +273,28 @@ impl Fetch {
                 self.check_readable(&answer, &at)?;
                 return Ok(FetchResponse::new(answer, at, same_origin).with_secrets(secrets));
             };
+            if to.origin() != at.origin() {
+                let address = answer.extensions().get::<RemoteAddress>().map(|address| address.0);
+                nearest = redirect::nearest(nearest, address, self.allows_private_networks());
+            }
             // After a redirect through another origin, that origin could have chosen the target. So credentials are no
             // longer sent, not even to the endpoint's origin.
             same_origin &= to.origin() == at.origin();
             at = to;
         }
         unreachable!("the number of redirects is limited")
+    }
+
+    /// Returns the pool for connections that lead to no nearer network.
+    fn pool_for(&self, nearest: Option<AddressKind>) -> Client<Connector, Full<Bytes>> {
+        let Some(nearest) = nearest else { return self.pool.clone() };
+        let mut redirected = self.shared.redirected.lock().unwrap_or_else(PoisonError::into_inner);
+        let policy = NetworkPolicy::default().nearest(nearest);
+        redirected.entry(nearest).or_insert_with(|| pool(self.shared.connector.with_policy(policy))).clone()
+    }
+
+    fn allows_private_networks(&self) -> bool {
+        self.shared.sign_in.as_ref().is_some_and(|sign_in| sign_in.allows_private_networks())
     }
 
     /// Builds the request to `at`. `credential` is `None` if `at` must not get any credentials, not even headers of the

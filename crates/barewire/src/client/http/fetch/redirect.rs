@@ -1,7 +1,9 @@
 //! Decides whether to follow a 3xx response, and to which URL.
 
 use std::fmt;
+use std::net::IpAddr;
 
+use barewire_proto::auth::{AddressKind, server_network};
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
 
@@ -70,6 +72,20 @@ pub(super) fn next(
     Ok(Some(to))
 }
 
+/// Returns the nearest network that may be connected to after a redirect to another origin, which the server at `address`
+/// has sent: a server on the Internet leads no one into a private network, by a name neither. `before` is the result for
+/// the redirect before. Without an address a proxy has connected, which looks names up itself.
+pub(super) fn nearest(
+    before: Option<AddressKind>,
+    address: Option<IpAddr>,
+    allows_private: bool,
+) -> Option<AddressKind> {
+    let least = if allows_private { AddressKind::Private } else { AddressKind::Public };
+    let Some(address) = address else { return before };
+    let kind = server_network(address).max(least);
+    Some(before.map_or(kind, |before| before.min(kind)))
+}
+
 impl fmt::Display for RedirectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,3 +112,29 @@ impl std::error::Error for RedirectError {}
 
 /// The maximum number of redirects: one for https, one for the host name, one for a trailing slash, and two spare.
 const MAX_REDIRECTS: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_leads_into_no_nearer_network() {
+        use AddressKind::{Loopback, Private, Public};
+        let address = |text: &str| Some(text.parse().unwrap());
+        for (before, from, allows_private, expected) in [
+            (None, address("1.1.1.1"), false, Some(Public)),
+            (None, address("1.1.1.1"), true, Some(Private)),
+            (None, address("10.1.2.3"), false, Some(Private)),
+            (None, address("127.0.0.1"), false, Some(Loopback)),
+            // A server on the Internet sends on to one in a private network, or was sent to by it.
+            (Some(Public), address("127.0.0.1"), false, Some(Public)),
+            (Some(Loopback), address("1.1.1.1"), false, Some(Public)),
+            // The metadata service of a cloud.
+            (None, address("169.254.169.254"), false, Some(Public)),
+            (None, None, false, None),
+            (Some(Public), None, false, Some(Public)),
+        ] {
+            assert_eq!(nearest(before, from, allows_private), expected, "{before:?} {from:?} {allows_private}");
+        }
+    }
+}

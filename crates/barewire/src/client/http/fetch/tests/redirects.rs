@@ -168,3 +168,28 @@ async fn other_statuses_are_not_redirects() {
         assert_eq!(server.requests().len(), 1);
     }
 }
+
+/// The name of a host says nothing: the addresses that it leads to are checked.
+#[tokio::test]
+async fn after_a_redirect_from_the_internet_no_address_of_this_machine_is_connected_to() {
+    use barewire_proto::auth::AddressKind;
+    use http::Request;
+    use http_body_util::Full;
+
+    let server = TestServer::answering(|_| ok("here")).await;
+    let fetch = fetch(&endpoint(server.url("/mcp")));
+    for host in ["127.0.0.1", "localhost"] {
+        let request = || {
+            let url = format!("http://{host}:{}/", server.addr.port());
+            Request::get(url).body(Full::new(Bytes::new())).unwrap()
+        };
+        for nearest in [AddressKind::Public, AddressKind::Private] {
+            let error = fetch.pool_for(Some(nearest)).request(request()).await.unwrap_err();
+            let why = FetchError::of_request(&fetch.url().origin(), &error);
+            assert!(matches!(why, FetchError::Address { .. }), "{host} {nearest:?}: {why}");
+        }
+        assert_eq!(server.requests().len(), 0);
+    }
+    let request = Request::get(server.url("/")).body(Full::new(Bytes::new())).unwrap();
+    assert!(fetch.pool_for(Some(AddressKind::Loopback)).request(request).await.is_ok());
+}
