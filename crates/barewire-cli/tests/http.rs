@@ -92,7 +92,8 @@ fn requests_without_the_token_are_refused() {
     let printed = server.ask(&["echo", "text=x"]);
     assert_eq!((printed.code, printed.stdout.as_str()), (Some(2), ""));
     assert!(
-        printed.stderr.contains("401 Unauthorized") && printed.stderr.contains("--bearer-env NAME"),
+        printed.stderr.contains("401 Unauthorized")
+            && printed.stderr.contains(&format!("hint: run: barewire login {}; or --bearer-env NAME", server.url)),
         "{}",
         printed.stderr
     );

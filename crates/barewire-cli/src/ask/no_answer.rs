@@ -22,6 +22,8 @@ pub(crate) struct RequestContext {
     pub(crate) timeout: Duration,
     pub(crate) over_http: bool,
     pub(crate) with_bearer: bool,
+    /// The URL of the server, if it has one.
+    pub(crate) url: Option<String>,
 }
 
 /// The reason why a request got no answer.
@@ -125,11 +127,14 @@ impl NoAnswer {
                 let origin = shown(origin.as_bytes(), EXCERPT_LENGTH);
                 let challenge = if challenge.is_empty() { String::new() } else { format!(": {challenge}") };
                 let what = format!("{origin} requires authentication (401 Unauthorized){challenge}");
-                let hint = match context.with_bearer {
-                    true => "the server does not accept the token of --bearer-env",
-                    false => "barewire login URL signs in with OAuth; --bearer-env NAME sends the token in $NAME",
+                let hint = match (context.with_bearer, &context.url) {
+                    (true, _) => Cow::Borrowed("the server does not accept the token of --bearer-env"),
+                    (false, url) => {
+                        let url = shown(url.as_deref().unwrap_or("URL").as_bytes(), EXCERPT_LENGTH);
+                        Cow::Owned(format!("run: barewire login {url}; or --bearer-env NAME sends the token in $NAME"))
+                    }
                 };
-                Self::new(Reason::Unauthorized, what, Some(hint))
+                Self { reason: Reason::Unauthorized, what, hint: Some(hint) }
             }
             HttpFailure::Forbidden { .. } => Self::new(Reason::Unauthorized, what, None),
             HttpFailure::Fetch(FetchError::SignIn(error)) => {

@@ -276,6 +276,7 @@ impl Args {
             timeout: self.timeout,
             over_http: target.is_url(),
             with_bearer: self.url_headers.has_bearer() && target.name() == targets::URL_NAME,
+            url: self.url.clone().filter(|_| target.name() == targets::URL_NAME),
         }
     }
 

@@ -213,6 +213,7 @@ impl Args {
             timeout: self.timeout,
             over_http: self.url.is_some(),
             with_bearer: self.url_headers.has_bearer(),
+            url: self.url.clone(),
         }
     }
 

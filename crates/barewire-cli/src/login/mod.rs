@@ -180,7 +180,8 @@ async fn sign_in(url: &str, args: &LoginArgs, output: &mut Output) -> Result<Exi
         store = with_keyring(store)?;
     }
     let endpoint = with_headers(url, parse(&args.header)?).sign_in(settings(args, store.clone())?);
-    let context = RequestContext { revision: None, timeout: args.timeout, over_http: true, with_bearer: false };
+    let (timeout, url_shown) = (args.timeout, Some(url.to_owned()));
+    let context = RequestContext { revision: None, timeout, over_http: true, with_bearer: false, url: url_shown };
     let connecting = async { Ok(connect(endpoint, args).await) };
     if let Err(error) = unless_signalled(&mut signals, connecting).await? {
         let failure = Failure::from(NoAnswer::from_client(&error, &context));
