@@ -4,7 +4,7 @@
 use crate::eventually;
 use crate::program_output;
 #[path = "call_mcp/terminal.rs"]
-mod terminal;
+pub(crate) mod terminal;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

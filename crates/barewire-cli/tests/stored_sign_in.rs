@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::call_mcp::terminal::Terminal;
 use crate::eventually::eventually;
 use crate::party::{Asked, Gate, Party, Reply, parameter};
 use crate::program_output::ProgramOutput;
@@ -275,3 +276,22 @@ fn a_file_that_cannot_be_used_can_be_replaced_and_removed() {
     assert!(!file.exists());
 }
 
+/// Where the browser runs on another machine, the user copies the URL that it cannot reach.
+#[test]
+fn a_redirect_that_is_pasted_ends_the_sign_in() {
+    let scene = Scene::new("pasted");
+    fs::remove_dir_all(&scene.state).expect("it is there");
+    let mut command = Command::new(PROGRAM);
+    command.args(["login", &scene.url, "--no-browser", "--client-id", "c"]).env("XDG_STATE_HOME", &scene.state);
+    let mut terminal = Terminal::of(command);
+    terminal.sees("Waiting for the sign-in");
+    let page = terminal.seen.lines().find(|line| line.contains("/authorize?")).expect("the page").trim().to_owned();
+    let of = |name| parameter(page.split_once('?').expect("a query").1, name).expect("a parameter");
+    let (redirect_uri, state) = (of("redirect_uri"), of("state"));
+    terminal.types("https://elsewhere.example/callback?code=evil\n");
+    terminal.sees(&format!("The URL must begin with {redirect_uri}"));
+    terminal.types(&format!("{redirect_uri}?code=code-hunter&state={state}\n"));
+    terminal.sees("signed in to ");
+    assert_eq!(terminal.ends(), Some(0));
+    assert!(scene.is_renewed());
+}

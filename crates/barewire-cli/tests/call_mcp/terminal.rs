@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -81,30 +81,32 @@ fn at_a_terminal_bytes_are_not_shown() {
 }
 
 /// The program with a terminal for stdin, stdout and stderr.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
     /// The output, read by a thread, so that waiting for it can have a deadline.
     screen: Receiver<Vec<u8>>,
-    seen: String,
+    pub(crate) seen: String,
     /// The end of the output that was searched.
     at: usize,
 }
 
 impl Terminal {
     fn start(options: &[&str], program: &[&str]) -> Self {
+        let mut command = call(options);
+        command.arg("--").args(program);
+        Self::of(command)
+    }
+
+    /// Runs this program at the terminal.
+    pub(crate) fn of(mut command: Command) -> Self {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&screen).and_then(|()| unlockpt(&screen)).expect("a terminal");
         let name = ptsname(&screen, Vec::new()).expect("its name").into_string().expect("UTF-8");
         let open = || File::options().read(true).write(true).open(&name).expect("its other side");
-        let child = call(options)
-            .arg("--")
-            .args(program)
-            .env("NO_COLOR", "1")
-            .stdin(open())
-            .stdout(open())
-            .stderr(open())
-            .spawn();
+        let child = command.env("NO_COLOR", "1").stdin(open()).stdout(open()).stderr(open()).spawn();
+        // Its copies of the terminal would keep the output open.
+        drop(command);
         let keyboard = File::from(screen);
         let mut output = keyboard.try_clone().expect("a second handle");
         let (sender, screen) = channel();
@@ -118,13 +120,13 @@ impl Terminal {
         Self { child: child.expect("it starts"), keyboard, screen, seen: String::new(), at: 0 }
     }
 
-    fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).expect("it is there");
     }
 
     /// Waits until this is on the screen, after the text found before.
     #[track_caller]
-    fn sees(&mut self, text: &str) {
+    pub(crate) fn sees(&mut self, text: &str) {
         while !self.seen[self.at..].contains(text) {
             assert!(self.read(), "{text:?} is not in {:?}", self.seen);
         }
@@ -142,7 +144,7 @@ impl Terminal {
         true
     }
 
-    fn ends(&mut self) -> Option<i32> {
+    pub(crate) fn ends(&mut self) -> Option<i32> {
         while self.read() {}
         self.child.wait().expect("it ends").code()
     }
