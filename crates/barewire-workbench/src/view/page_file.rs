@@ -156,8 +156,8 @@ impl CollectedAnswers<'_> {
                 (facts(&data, *row, &selected), Some(entry.text).filter(|_| entry.kind == EntryKind::Event))
             };
             if let Some(span) = span.filter(|span| span.is_kept()) {
-                length += span.length as usize;
-                if length <= self.limits.events {
+                if length + span.length as usize <= self.limits.events {
+                    length += span.length as usize;
                     facts["text"] = json!(String::from_utf8_lossy(&index.spool().whole(span)));
                 } else {
                     (facts["lost"], lost) = (json!(true), lost + 1);
@@ -167,9 +167,9 @@ impl CollectedAnswers<'_> {
         }
         if lost > 0 {
             let events = if lost == 1 { "1 event".to_owned() } else { format!("{lost} events") };
-            let of = format!("The whole text of {events} or lines of stderr is not in this file");
+            let of = format!("The whole text of {events} is not in this file");
             let most = self.limits.events;
-            self.cut(format!("{of}, because together they have more than {most} bytes: no search finds it."));
+            self.cut(format!("{of}, because all events together have more than {most} bytes: no search finds it."));
         }
         self.selected = selected;
         Ok(rows)
@@ -398,11 +398,11 @@ mod tests {
         assert_eq!(data["notes"], json!(cut.cuts));
         assert_eq!((&data["frames"]["1"]["kept"], &data["frames"]["3"]["kept"]), (&json!(100_001), &Value::Null));
         let said = data["frames"]["2"]["explanation"].as_str().unwrap_or_default();
-        assert!(said.ends_with("Only the first 100000 of 400047 bytes are in this file."), "{said}");
-        let small = page(FileLimits { frames: 4000, events: 300_100, ..FileLimits::default() });
+        assert!(said.ends_with("Only the first 100000 of 400045 bytes are in this file."), "{said}");
+        let small = page(FileLimits { frames: 40_000, events: 300_100, ..FileLimits::default() });
         let data = data_of(&small.html);
         assert_eq!(small.cuts.len(), 2, "{:?}", small.cuts);
-        assert!(small.cuts[0].starts_with("The whole text of 2 events or lines of stderr is not"), "{:?}", small.cuts);
+        assert!(small.cuts[0].starts_with("The whole text of 1 event is not in this file"), "{:?}", small.cuts);
         assert!(small.cuts[1].starts_with("The content of frames 1, 2 is not in this file"), "{:?}", small.cuts);
         assert!(data["frames"]["1"].is_null() && data["frames"]["3"]["text"].is_string());
     }
