@@ -126,6 +126,7 @@ impl Page {
 }
 
 impl Drop for Page {
+    #[expect(clippy::print_stderr, reason = "the harness shows it with the failure")]
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
