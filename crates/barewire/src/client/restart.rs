@@ -330,8 +330,10 @@ pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link
         Ok(NextStart::Start { after, era }) => (after, era),
         Err(error) => return Some(Err(error)),
     };
-    // Only a weak reference is held here, because the pause must not keep the client alive.
-    tokio::time::sleep(after).await;
+    // The pause does not keep the client alive, and ends with it.
+    let mut state = shared.upgrade()?.state.subscribe();
+    let dropped = async { while state.changed().await.is_ok() {} };
+    let _ = tokio::time::timeout(after, dropped).await;
     let shared = shared.upgrade()?;
     Some(shared.reconnect(&mut starts, era).await)
 }
