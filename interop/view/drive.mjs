@@ -1,6 +1,6 @@
 // Driving a server: forms made from schemas, questions, progress and cancellation, frames sent again.
 import { join } from "node:path";
-import { assert, barewire, equal, fixtures, root, test, withView } from "./harness.mjs";
+import { assert, barewire, equal, fixtures, root, rowsAreThere, test, withView } from "./harness.mjs";
 
 const everything = ["--", process.execPath, join(root, "interop/node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "stdio"];
 const serve = ["--", barewire, "serve"];
@@ -70,6 +70,8 @@ test("a frame is edited and sent again, also a broken one", () =>
 
 test("a long frame is edited whole, and one that is too long is not", () =>
   withView(serve, {}, async (page) => {
+    // Before the token is exchanged for a cookie, nothing can be asked for.
+    await rowsAreThere(page);
     /** Sends a frame as it is, and opens it. */
     const send = async (text) => {
       const known = await page.evaluate(() => fetch("api/s/1/rows?count=0").then((answer) => answer.json()).then((rows) => rows.total));

@@ -165,6 +165,7 @@ function sourcesChanged(message) {
   const before = known.get(view().s);
   const now = source ? JSON.stringify([source.frames, source.state, source.operations, source.findings, source.last]) : "";
   known.set(view().s, now);
+  if (before === undefined && detail.isMissing) detail.show();
   if (before === undefined) fillTab();
   else if (before !== now) {
     frames.refresh();
@@ -388,6 +389,10 @@ async function start() {
       say(wordsOf(error));
     }
   }
+  detail.isUnread = (id, place) => {
+    const source = sources.find((each) => String(each.id) === id);
+    return typeof place === "number" && (source ? source.state === "reading" && place > source.frames : sources.length === 0);
+  };
   // Without the cookie, which the token is exchanged for, nothing can be loaded.
   showTab();
   detail.show();

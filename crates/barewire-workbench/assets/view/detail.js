@@ -40,6 +40,8 @@ export class Detail {
     this.source = "";
     /** Whether the frame could not be loaded. It may not have been read yet. */
     this.isMissing = false;
+    /** Whether the program has not read this frame yet. @type {(source: string, place: ReturnType<typeof view>["f"]) => boolean} */
+    this.isUnread = () => false;
     /** @type {AbortController | null} */
     this.loading = null;
     this.pane = byId("detail");
@@ -60,6 +62,10 @@ export class Detail {
       replace(this.pane, el("p", { class: "empty" }, "Select a frame to see what is in it."));
       return;
     }
+    if (this.isUnread(source, place)) {
+      this.#missing(place, "The frame has not been read yet.");
+      return;
+    }
     try {
       const frame = await this.api.frame(source, place, signal);
       if (signal.aborted) return;
@@ -69,11 +75,19 @@ export class Detail {
       this.loaded(frame);
     } catch (error) {
       if (isAborted(error)) return;
-      this.frame = null;
-      this.isMissing = true;
-      this.loaded(null);
-      replace(this.pane, this.#bar(typeof place === "number" ? `Frame ${place}` : "Event"), el("p", { class: "empty" }, wordsOf(error)));
+      this.#missing(place, wordsOf(error));
     }
+  }
+
+  /**
+   * @param {ReturnType<typeof view>["f"]} place
+   * @param {string} why
+   */
+  #missing(place, why) {
+    this.frame = null;
+    this.isMissing = true;
+    this.loaded(null);
+    replace(this.pane, this.#bar(typeof place === "number" ? `Frame ${place}` : "Event"), el("p", { class: "empty" }, why));
   }
 
   /** Loads the frame again: its response may have arrived. */
