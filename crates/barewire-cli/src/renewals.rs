@@ -2,6 +2,8 @@
 //! token is spent.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +33,19 @@ pub(crate) fn shut_down(runtime: Runtime) {
 
 /// Ends the program when it gets SIGINT or SIGTERM, but not while its sign-in is renewed. Dropping the value leaves the
 /// signals to others.
-pub(crate) struct EndAfterRenewals(#[allow(dead_code, reason = "dropping it ends the thread")] oneshot::Sender<()>);
+pub(crate) struct EndAfterRenewals {
+    /// Set when the signals are left to others. A signal that comes after that is theirs, also if the thread of this value
+    /// sees it before it sees the end of the channel.
+    is_left: Arc<AtomicBool>,
+    /// Dropped to end the thread.
+    _end: oneshot::Sender<()>,
+}
+
+impl Drop for EndAfterRenewals {
+    fn drop(&mut self) {
+        self.is_left.store(true, Ordering::SeqCst);
+    }
+}
 
 impl EndAfterRenewals {
     /// Catches the signals from now on.
@@ -41,13 +55,18 @@ impl EndAfterRenewals {
             let _context = runtime.enter();
             Signals::catch()?
         };
-        let (sender, left_to_others) = oneshot::channel();
+        let (end, left_to_others) = oneshot::channel();
+        let is_left = Arc::new(AtomicBool::new(false));
+        let is_theirs = Arc::clone(&is_left);
         thread::spawn(move || {
             let signal = runtime.block_on(async {
                 let signal = tokio::select! {
                     signal = signals.next() => signal,
                     _ = left_to_others => return None,
                 };
+                if is_theirs.load(Ordering::SeqCst) {
+                    return None;
+                }
                 tokio::select! {
                     _ = finish_renewals(RENEWAL_WAIT) => {}
                     _ = signals.next() => {}
@@ -58,7 +77,7 @@ impl EndAfterRenewals {
                 platform::end_by(signal);
             }
         });
-        Ok(Self(sender))
+        Ok(Self { is_left, _end: end })
     }
 }
 
